@@ -59,7 +59,7 @@ def test_a_part_of_an_epoch_is_that_part(lengths, batch_size, data):
 def test_every_shard_gives_its_part_of_a_batch(lengths, batch_size):
     share = np.array(lengths) / sum(lengths)
     for batch in Batches(lengths, batch_size).shares(0, 0, -(-sum(lengths) // batch_size)):
-        # Each shard's line of middles is off by half a sample at either end, and so is the cut.
+        # A shard is off by a sample of its own, and by its share of a sample from each shard.
         error = np.abs(batch.counts - share * batch.samples)
         assert (error <= 1 + share * len(lengths)).all()
 
@@ -72,18 +72,18 @@ def test_equal_shards_take_turns():
 def test_other_shards_meet_in_each_epoch():
     """Where a batch has fewer samples than there are shards, neighbours are not always together."""
     batches = Batches([1] * 64, 4, seed=1)
-    companies = [
+    groups = [
         {frozenset(np.flatnonzero(share.counts)) for share in batches.shares(epoch, 0, 16)}
         for epoch in range(3)
     ]
-    assert len(set.union(*companies)) > 40
+    assert len(set.union(*groups)) > 40
     again = Batches([1] * 64, 4, seed=1).shares(1, 3, 4)
-    assert frozenset(np.flatnonzero(next(again).counts)) in companies[1]
+    assert frozenset(np.flatnonzero(next(again).counts)) in groups[1]
     other = Batches([1] * 64, 4, seed=2).shares(1, 0, 16)
-    assert {frozenset(np.flatnonzero(share.counts)) for share in other} != companies[1]
+    assert {frozenset(np.flatnonzero(share.counts)) for share in other} != groups[1]
 
 
-def test_the_order_is_that_of_seed_epoch_and_shard_alone():
+def test_the_order_depends_on_seed_epoch_and_shard_alone():
     def order(batch_size, seed, epoch):
         shards = [[] for _ in range(3)]
         for shard, sample in chain(*drawn(Batches([40, 40, 40], batch_size), seed, epoch)):
@@ -100,21 +100,21 @@ def test_an_order_that_others_share_cannot_be_changed():
         permutation(0, 0, 0, 10)[2:7][0] = 1
 
 
-def test_the_order_stays_what_it_was():
+def test_the_order_is_that_of_earlier_versions():
     """A checkpoint of an earlier version goes on with the samples that it has not seen."""
     assert permutation(7, 1, 2, 10).tolist() == [5, 3, 1, 7, 9, 4, 8, 0, 2, 6]
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "said"),
+    ("batch_size", "message"),
     [
         (0, "batch_size: expected at least 1, found 0"),
         (-3, "batch_size: expected at least 1, found -3"),
         (2.5, "batch_size: expected a whole number, found 2.5"),
     ],
 )
-def test_batches_that_cannot_be_are_refused(batch_size, said):
-    with pytest.raises(SettingsError, match=said):
+def test_wrong_batch_sizes_are_refused(batch_size, message):
+    with pytest.raises(SettingsError, match=message):
         Batches([3], batch_size)
 
 

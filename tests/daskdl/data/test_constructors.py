@@ -94,16 +94,16 @@ def test_every_source_gives_the_same_samples(source, tmp_path):
     samples = SOURCES[source](tmp_path)
     assert samples.head(2)["x"].tolist() == [0, 1]
     assert len(samples) == sum(samples.lengths) == N
-    held = everything(samples)
-    assert held["x"].tolist() == IDS.tolist()
-    np.testing.assert_array_equal(held["y"], np.repeat(IDS[:, None], 2, 1))
-    # What is cut, chosen and put together again is the same set.
+    columns = everything(samples)
+    assert columns["x"].tolist() == IDS.tolist()
+    np.testing.assert_array_equal(columns["y"], np.repeat(IDS[:, None], 2, 1))
+    # Filtered, shuffled and repartitioned samples are the same ones.
     again = everything(samples.filter(lambda batch: batch["x"] % 3 > 0).shuffle(1).repartition(2))
     assert sorted(again["x"].tolist()) == [i for i in range(N) if i % 3]
     np.testing.assert_array_equal(again["y"][:, 1], again["x"])
 
 
-def test_dask_has_a_partition_for_each_of_its_own():
+def test_each_partition_of_dask_becomes_one():
     made = SampleSet.from_arrays(x=da.from_array(IDS, chunks=4))
     assert (made.lengths, made.nbytes) == ((4, 4, 3), 8 * N)
     assert SampleSet.from_arrays(x=da.from_array(IDS, chunks=4), partitions=2).lengths == (5, 6)

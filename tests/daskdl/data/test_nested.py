@@ -1,4 +1,4 @@
-"""Several arrays under one name: laid flat at every door, and nested again for a model."""
+"""Several arrays under one name: flat columns in every sample set, nested again for a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGE = np.arange(6, dtype=np.float32)
 WORDS = np.arange(12).reshape(6, 2)
 
 
-def _frame(samples: SampleSet) -> dict[str, list[object]]:
+def _lists(samples: SampleSet) -> dict[str, list[object]]:
     return {name: np.asarray(value).tolist() for name, value in samples.head(6).items()}
 
 
@@ -31,7 +31,7 @@ WANTED = {"x.age": AGE.tolist(), "x.words": WORDS.tolist(), "y": AGE.tolist()}
 
 
 @pytest.mark.parametrize("of", ["arrays", "dask", "frame", "bag"])
-def test_every_door_makes_the_same_columns(of):
+def test_every_constructor_makes_the_same_columns(of):
     if of == "arrays":
         samples = SampleSet.from_arrays(x={"age": AGE, "words": WORDS}, y=AGE, partitions=2)
     elif of == "dask":
@@ -43,21 +43,21 @@ def test_every_door_makes_the_same_columns(of):
     else:
         pairs = [({"age": a, "words": w}, a) for a, w in zip(AGE, WORDS, strict=True)]
         samples = SampleSet.from_bag(db.from_sequence(pairs, npartitions=2))
-    assert _frame(samples) == WANTED
+    assert _lists(samples) == WANTED
     assert samples.schema["x.words"][1].kind == "i"  # ids stay whole numbers
 
 
 def test_a_tuple_is_numbered_and_comes_back():
-    held = SampleSet.from_arrays(x=(AGE, WORDS), y=AGE).head(3)
-    assert list(held) == ["x.0", "x.1", "y"]
-    first, second = nested(held, "x")
+    batch = SampleSet.from_arrays(x=(AGE, WORDS), y=AGE).head(3)
+    assert list(batch) == ["x.0", "x.1", "y"]
+    first, second = nested(batch, "x")
     assert first.tolist() == [0, 1, 2]
     assert second.shape == (3, 2)
 
 
 def test_eleven_arrays_keep_their_order():
-    held = flat({"x": tuple(np.full(2, i) for i in range(11))})
-    assert [int(a[0]) for a in nested(held, "x")] == list(range(11))
+    columns = flat({"x": tuple(np.full(2, i) for i in range(11))})
+    assert [int(a[0]) for a in nested(columns, "x")] == list(range(11))
 
 
 def test_a_tuple_of_numbers_is_an_array():
@@ -75,9 +75,9 @@ def test_ragged_parts_are_taken():
     assert SampleSet.from_arrays(x=(words, np.zeros(2))).head(2)["x.0"][1].tolist() == [2, 3]
 
 
-@pytest.mark.parametrize(("x", "found"), [({}, "an empty one"), ({"a": {"b": AGE}}, "another one")])
-def test_deeper_ones_are_refused(x, found):
-    with pytest.raises(DataError, match=rf"samples, x: expected .* found {found}"):
+@pytest.mark.parametrize(("x", "wrong"), [({}, "an empty one"), ({"a": {"b": AGE}}, "another one")])
+def test_deeper_nesting_is_refused(x, wrong):
+    with pytest.raises(DataError, match=rf"samples, x: expected .* found {wrong}"):
         SampleSet.from_arrays(x=x)
 
 
@@ -90,7 +90,7 @@ LISTS = st.lists(st.lists(st.integers(-9, 9), max_size=4), min_size=1, max_size=
 
 
 @given(LISTS, st.data())
-def test_it_is_a_list_of_sequences(lists, data):
+def test_a_ragged_column_is_a_list_of_sequences(lists, data):
     column = Ragged.of(lists)
     assert [a.tolist() for a in column] == lists
     assert column.lengths.tolist() == list(map(len, lists))
@@ -108,7 +108,7 @@ def test_it_is_a_list_of_sequences(lists, data):
 @given(LISTS, st.one_of(st.none(), st.integers(0, 5)))
 def test_padded_to_the_longest_or_to_a_length(lists, length):
     n = max(map(len, lists)) if length is None else length
-    expected = [(one + [7] * n)[:n] for one in lists]
+    expected = [(row + [7] * n)[:n] for row in lists]
     assert Ragged.of(lists).padded(length, value=7).tolist() == expected
 
 
@@ -125,7 +125,7 @@ def test_an_array_among_ragged_columns_becomes_ragged():
     assert [s.tolist() for s in widths] == [[1, 2], [3]]
 
 
-def test_stacked_by_what_the_values_are():
+def test_values_are_stacked_by_their_types():
     assert stacked([1, 2]).tolist() == [1, 2]
     assert stacked(["a", "bcd"]).dtype == np.dtypes.StringDType()
     assert stacked(["a", None]).tolist() == ["a", None]  # no word "None"
@@ -137,7 +137,7 @@ def test_stacked_by_what_the_values_are():
         stacked([np.zeros((2, 3)), np.ones((2, 2))])
 
 
-def test_what_is_no_column_of_sequences_is_refused():
+def test_columns_of_other_things_are_refused():
     with pytest.raises(ShapeError, match=r"items of one shape, found \(.*\) and \("):
         Ragged.of([np.zeros((1, 2)), np.zeros((1, 3))])
     with pytest.raises(ShapeError, match="found a single value"):
@@ -148,7 +148,7 @@ def add(batch, rng):
     return {"x": batch["x"] + rng.integers(100)}
 
 
-def test_a_function_of_two_arguments_wants_numbers():
+def test_a_function_of_two_arguments_wants_a_generator():
     assert wants_rng(add)
     assert not wants_rng(Plain(add))
     assert not wants_rng(lambda batch: batch)

@@ -1,4 +1,4 @@
-"""A source of a stranger's, which says its length and loads, does all that others do."""
+"""A user's own source, which has a length and loads, does all that our sources do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Line(Recipe):
 
 
 class Backwards(Partition):
-    """A stranger's partition: the numbers below n, the largest first."""
+    """A user's partition: the numbers below n, the largest first."""
 
     def __init__(self, n):
         self.n = n
@@ -59,9 +59,9 @@ def weights(samples, **options):
 
 @pytest.mark.slow
 def test_it_trains_to_the_bits_of_arrays(client: Client):
-    held = [recipe.load() for recipe in line().recipes]
+    loaded = [recipe.load() for recipe in line().recipes]
     alone = weights(line())
-    assert alone == weights(SampleSet(held))
+    assert alone == weights(SampleSet(loaded))
     for engine in ("graph", "gang"):
         assert weights(line(), client=client, engine=engine) == alone
 
@@ -97,7 +97,7 @@ def test_a_partition_of_ones_own_needs_a_length_and_samples():
     assert samples.recipes[0].load().pick(np.array([2])).take(np.arange(1))["x"].tolist() == [0]
 
 
-def test_a_source_that_does_not_load_is_told_so():
+def test_a_source_that_does_not_load_is_refused():
     class Empty(Recipe):
         def __len__(self):
             return 1

@@ -114,7 +114,7 @@ def one_thread():
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["parquet", "zarr"])
 @pytest.mark.parametrize("kind", ["samples", "array", "bag"])
-def test_goes_on_where_it_was_left(tmp_path, format, kind, one_thread):
+def test_a_second_run_goes_on_where_the_first_stopped(tmp_path, format, kind, one_thread):
     seen, out = tmp_path / "seen", tmp_path / "out"
     seen.mkdir()
     broken = [True]
@@ -149,8 +149,8 @@ def test_goes_on_where_it_was_left(tmp_path, format, kind, one_thread):
         else X.sum() - sum(2 * value_of(out / name, format).sum() for name in done)
     )
     assert len(names(out)) == 4
-    found = np.concatenate([value_of(part, format) for part in written.parts])
-    np.testing.assert_array_equal(found, X / 2)
+    values = np.concatenate([value_of(part, format) for part in written.parts])
+    np.testing.assert_array_equal(values, X / 2)
     assert write_results(collection(), out, format=format).written == ()
 
 
@@ -184,7 +184,7 @@ def test_any_store_that_fsspec_knows():
         write_results(samples(), url, format="zarr")
 
 
-def test_refuses_other_things(tmp_path):
+def test_refuses_other_collections_and_formats(tmp_path):
     with pytest.raises(SettingsError, match=r"expected a SampleSet, a dask Bag, .* found ndarray"):
         write_results(X, tmp_path)
     with pytest.raises(SettingsError, match="expected parquet or zarr, found 'csv'"):

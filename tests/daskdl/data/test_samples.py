@@ -46,7 +46,7 @@ def test_partitions_without_samples_are_passed_over():
     assert samples.repartition(2).lengths == (2, 3)
 
 
-# --- what it holds
+# --- lengths, sizes and first samples
 
 
 def test_lengths_and_sizes():
@@ -65,7 +65,7 @@ def test_head_is_the_first_samples_of_any_partitions():
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({}, "found no arrays"),
         ({"x": np.zeros((3, 2)), "y": np.zeros(4)}, "found {'x': 3, 'y': 4}"),
@@ -73,8 +73,8 @@ def test_head_is_the_first_samples_of_any_partitions():
         ({"x": np.zeros((0, 2))}, "expected at least one sample, found none"),
     ],
 )
-def test_arrays_that_are_no_samples_are_refused(arrays, said):
-    with pytest.raises(DataError, match=said):
+def test_arrays_that_are_no_samples_are_refused(arrays, message):
+    with pytest.raises(DataError, match=message):
         SampleSet.from_arrays(**arrays)
 
 
@@ -113,7 +113,7 @@ def test_functions_are_called_in_turn_where_samples_are_drawn():
 
 
 @pytest.mark.parametrize("function", [noisy, Augment(), partial(noisy), lambda b, r: noisy(b, r)])
-def test_a_function_is_given_numbers_by_what_is_drawn(function):
+def test_random_numbers_depend_on_what_is_drawn(function):
     samples = numbered().map(function)
     (partition,) = (recipe.load() for recipe in samples.recipes)
 
@@ -137,7 +137,7 @@ def test_an_optional_argument_is_the_functions_own():
 
 
 @pytest.mark.parametrize(
-    ("result", "said"),
+    ("result", "message"),
     [
         ({}, "found {}"),
         ([1, 2], "found list"),
@@ -145,16 +145,16 @@ def test_an_optional_argument_is_the_functions_own():
         ({"x": np.float32(3)}, r"found {'x': \(\)}"),
     ],
 )
-def test_what_a_function_may_not_return_is_refused(result, said):
+def test_wrong_results_of_functions_are_refused(result, message):
     def spoil(batch):
         return result
 
-    with pytest.raises(DataError, match=r"expected .*spoil to return .* of 2 samples, " + said):
+    with pytest.raises(DataError, match=r"expected .*spoil to return .* of 2 samples, " + message):
         numbered().map(spoil).head(2)
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda s: s.head(-1), "at least 0 samples, found -1"),
         (lambda s: s.repartition(0), "partitions: expected at least 1, found 0"),
@@ -166,8 +166,8 @@ def test_what_a_function_may_not_return_is_refused(result, said):
         (lambda s: s.split([-0.5, 1.0]), r"split: expected positive fractions .* found \["),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(call, said):
-    with pytest.raises(SettingsError, match=said):
+def test_settings_that_make_no_sense_are_refused(call, message):
+    with pytest.raises(SettingsError, match=message):
         call(numbered())
 
 
@@ -181,17 +181,17 @@ def test_settings_that_make_no_sense_are_refused(call, said):
     st.integers(0, 3),
     st.lists(st.integers(1, 9), min_size=1, max_size=4),
 )
-def test_a_split_is_of_all_and_each_once(n, partitions, seed, weights):
+def test_a_split_has_every_sample_once(n, partitions, seed, weights):
     fractions = np.array(weights) / sum(weights)
     try:
         parts = numbered(n, partitions=partitions).split(fractions, seed)
     except DataError:
         assert min(fractions) * n < 1
         return
-    held = [everything(part)["x"].tolist() for part in parts]
-    assert sorted(chain(*held)) == list(range(n))
-    assert all(abs(len(h) - f * n) <= 1 for h, f in zip(held, fractions, strict=True))
-    assert all(len(part) == len(h) for part, h in zip(parts, held, strict=True))
+    numbers = [everything(part)["x"].tolist() for part in parts]
+    assert sorted(chain(*numbers)) == list(range(n))
+    assert all(abs(len(h) - f * n) <= 1 for h, f in zip(numbers, fractions, strict=True))
+    assert all(len(part) == len(h) for part, h in zip(parts, numbers, strict=True))
 
 
 def test_a_split_is_random_by_its_seed_and_may_leave_some_out():
@@ -200,16 +200,16 @@ def test_a_split_is_random_by_its_seed_and_may_leave_some_out():
     (same,), (other,) = samples.split([0.3], seed=1), samples.split([0.3], seed=2)
     assert everything(some)["x"].tolist() == everything(same)["x"].tolist()
     assert everything(some)["x"].tolist() != everything(other)["x"].tolist()
-    assert some.lengths == (10, 10, 10)  # of each partition its share
+    assert some.lengths == (10, 10, 10)  # a share of each partition
 
 
 @settings(max_examples=20)
 @given(st.integers(1, 60), st.integers(1, 7), st.integers(0, 3))
 def test_a_shuffle_keeps_every_sample(n, partitions, seed):
     mixed = numbered(n, partitions=partitions).shuffle(seed)
-    held = everything(mixed)
-    assert sorted(held["x"].tolist()) == list(range(n))
-    np.testing.assert_array_equal(held["y"][:, 0], held["x"] / 2)
+    columns = everything(mixed)
+    assert sorted(columns["x"].tolist()) == list(range(n))
+    np.testing.assert_array_equal(columns["y"][:, 0], columns["x"] / 2)
     assert sum(mixed.lengths) == n
 
 
@@ -219,7 +219,7 @@ def test_a_shuffle_mixes_all_partitions():
     for recipe in mixed.recipes:
         came_from = recipe.load().take(np.arange(len(recipe)))["x"] // 20
         assert np.bincount(came_from).tolist() in ([6, 7, 7], [7, 6, 7], [7, 7, 6])
-        assert (np.diff(came_from) < 0).any()  # in no order
+        assert (np.diff(came_from) < 0).any()  # out of order
     order, again, another = (everything(some)["x"].tolist() for some in (mixed, same, other))
     assert order == again != another
 

@@ -34,13 +34,13 @@ def file(pixels: NDArray[np.uint8], format: str = "PNG", **options: Any) -> byte
 
 
 def where(image: NDArray[Any], value: int) -> tuple[int, int, int, int]:
-    """Return the box, left, top, right, bottom, around the pixels of a value in a mask (H, W)."""
+    """Return the box (left, top, right, bottom) around the pixels of a value in a mask (H, W)."""
     rows, columns = np.nonzero(image == value)
     return int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1
 
 
 def labelled(height: int = 60, width: int = 80) -> dict[str, Any]:
-    """Return a batch of one image with two boxes, and a mask of what is in them."""
+    """Return a batch of one image with two boxes, and a mask of their pixels."""
     mask = np.zeros((1, height, width), np.uint8)
     mask[0, 10:30, 20:50], mask[0, 35:55, 5:15] = 1, 2
     return {

@@ -21,17 +21,17 @@ from tests.daskdl.data.image.pictures import labelled, photo, photos, where
 
 
 @pytest.mark.slow
-def test_it_is_scikit_images_rotation():
+def test_rotations_are_scikit_images():
     floats = photo().astype(np.float32) / 255
     exact = skimage.transform.rotate(floats, 33, order=1, mode="constant", cval=0.25)
     np.testing.assert_allclose(Rotate(33, fill=0.25)(floats), exact, atol=1e-4)
 
 
-def test_all_that_there_is_at_once_is_scikit_images():
+def test_all_settings_at_once_are_scikit_images():
     settings = {"degrees": -20.0, "scale": 1.3, "shear": 12.0}
     floats = photo().astype(np.float32) / 255
     ours = Affine(**settings, shift_x=0.1, shift_y=-0.2)(floats)
-    # Rows count downwards, so that angles turn the other way; the middle stays, then it moves.
+    # Rows count downwards, so that angles turn the other way; the shift comes after the turn.
     middle = skimage.transform.AffineTransform(translation=(-49.5, -37))
     turn = skimage.transform.AffineTransform(rotation=np.deg2rad(20), scale=(1.3, 1.3))
     lean = skimage.transform.AffineTransform([[1, np.tan(np.deg2rad(12)), 0], [0, 1, 0], [0, 0, 1]])
@@ -46,7 +46,7 @@ def test_quarter_turns_are_exact(turns):
     np.testing.assert_array_equal(result, np.rot90(photo(), turns))
 
 
-def test_all_is_seen_where_the_canvas_grows():
+def test_a_canvas_that_grows_shows_the_whole_image():
     batch = Rotate(30, expand=True, fill=1.0)({**labelled(), "x": np.zeros((1, 60, 80, 3), "u1")})
     height, width = batch["x"].shape[1:3]
     assert (height, width) == (92, 100)  # 80 sin 30 + 60 cos 30, 80 cos 30 + 60 sin 30

@@ -1,4 +1,4 @@
-"""Arguments of transformations, pillow's place and reading of pixels."""
+"""Arguments of transforms, errors without Pillow, and reading of pixels."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def test_settings_that_make_no_sense_are_refused(make, says):
 def test_what_decodes_or_draws_names_the_extra(monkeypatch):
     for name in ("PIL", "PIL.Image", "PIL.ImageDraw", "PIL.ImageFont", "PIL.ImageOps"):
         monkeypatch.setitem(sys.modules, name, None)
-    said = r"expected Pillow, .* found it not installed; pip install 'daskdl\[images\]'"
+    message = r"expected Pillow, .* found it not installed; pip install 'daskdl\[images\]'"
     picture = np.zeros((4, 4, 3), np.float32)
-    with pytest.raises(MissingExtraError, match=f"^a.png: {said}"):
+    with pytest.raises(MissingExtraError, match=f"^a.png: {message}"):
         _decode(b"", "RGB", None, True, "a.png")
-    with pytest.raises(MissingExtraError, match=f"^plot.boxes: {said}"):
+    with pytest.raises(MissingExtraError, match=f"^plot.boxes: {message}"):
         plot.boxes(picture, [[0, 0, 1, 1]])
-    with pytest.raises(MissingExtraError, match=f"^plot.contact_sheet: {said}"):
+    with pytest.raises(MissingExtraError, match=f"^plot.contact_sheet: {message}"):
         plot.contact_sheet([picture], [[picture]])
 
 

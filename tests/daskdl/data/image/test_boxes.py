@@ -1,4 +1,4 @@
-"""Boxes of a batch move all at once, with what is known of them."""
+"""Boxes of a batch move all at once, with their labels."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_each_image_has_its_own_move():
     np.testing.assert_array_equal(some.edges[2], [5, 2, 9, 5])
 
 
-def test_what_lies_outside_goes_with_its_label():
+def test_boxes_outside_are_dropped_with_their_labels():
     some = boxes()
     some.cut(np.array([[3, 0, 9, 9], [0, 0, 1, 1], [0, 0, 9, 9]]))
     np.testing.assert_array_equal(some.edges, [[0, 0, 1, 2], [5, 5, 9, 8]])
@@ -74,14 +74,14 @@ def test_overlaps():
     np.testing.assert_array_equal(area(b), [4, 4, 1, 0])
 
 
-def test_what_does_not_belong_together_is_refused():
+def test_boxes_and_labels_that_do_not_fit_are_refused():
     with pytest.raises(ShapeError, match=r"Crop: boxes: expected \(k, 4\).* found \(k, 3\)"):
         Boxes([[[1, 2, 3]]], name="Crop")
     with pytest.raises(ShapeError, match=r"labels: .* image 0 has 2 boxes and 1 labels"):
         Boxes(Ragged.of(EDGES[:1]), {"labels": [[1]]})
 
 
-#: Pixels that know where they are: row and column of each.
+#: An image whose pixels are their own rows and columns.
 PLACES = np.stack([*np.indices((100, 120)), np.zeros((100, 120))], -1).astype(np.uint8)
 BOXES = np.array([[20, 30, 70, 80], [90, 10, 110, 30], [5, 5, 15, 15]], np.float32)
 

@@ -53,8 +53,8 @@ def test_functions_of_one_image_are_steps():
 
     steps = Resize(20) | PerImage(np.flipud) | PerImage(noisy)
     result = steps([photo(), photo()[:50]], np.random.default_rng(0))
-    plain = Resize(20)([photo(), photo()[:50]])[:, ::-1]
-    assert set(np.unique(result - plain)) == {0, 1}
+    resized = Resize(20)([photo(), photo()[:50]])[:, ::-1]
+    assert set(np.unique(result - resized)) == {0, 1}
     with pytest.raises(ShapeError, match=r"PerImage: expected .* to leave the sizes"):
         PerImage(lambda image: image[:9])(labelled())
     with pytest.raises(ShapeError, match="PerImage: image 0: expected uint8 or float32"):

@@ -36,7 +36,7 @@ def luma(pixels):
 
 
 def expected(pixels, step, value):
-    """Return floats from 0 to 1 as the definitions have them."""
+    """Return the changed pixels, floats from 0 to 1, by definition."""
     gray = luma(pixels)[..., None]
     if step == "brightness":
         result = value * pixels
@@ -59,7 +59,7 @@ def expected(pixels, step, value):
         ("saturation", 0.0), ("saturation", 2.5), ("hue", 0.2), ("hue", -0.5),
     ],
 )  # fmt: skip
-def test_each_change_is_what_it_is_defined_as(step, value):
+def test_each_change_follows_its_definition(step, value):
     exact = expected(FLOATS, step, value)
     floats = jitter(FLOATS, **{step: (value, value)})
     np.testing.assert_allclose(floats, exact, atol=3e-3 if step == "hue" else 1e-5)
@@ -74,7 +74,7 @@ def test_hue_goes_the_way_of_the_colour_wheel():
     assert turns == [0, 1, 2]  # red, green, blue
 
 
-def test_all_at_once_is_one_after_the_other_in_any_order():
+def test_changes_at_once_are_those_one_by_one_in_any_order():
     pale = (0.3 + 0.3 * FLOATS).astype(np.float32)  # so that nothing is clipped in between
     values = {"brightness": 1.2, "contrast": 0.7, "saturation": 1.4, "hue": 0.05}
     together = jitter(pale, **{step: (value, value) for step, value in values.items()})
@@ -87,7 +87,7 @@ def test_all_at_once_is_one_after_the_other_in_any_order():
     np.testing.assert_allclose(darker, expected(pale, "contrast", 0.5) - 0.1, atol=1e-5)
 
 
-def test_every_image_is_drawn_its_own():
+def test_every_image_draws_its_own_change():
     images = np.repeat(FLOATS[None, :20, :20], 100, 0)
     bright = jitter(images, brightness=0.5)
     factors = bright.max((1, 2, 3)) / images.max()
@@ -144,7 +144,7 @@ def test_levels_and_floats_have_the_same_mean():
     np.testing.assert_allclose(floats, expected, atol=1e-5)
 
 
-def test_after_other_steps_it_is_what_it_is_alone():
+def test_normalize_after_other_steps_is_the_same_as_alone():
     steps = Resize((30, 50)) | HorizontalFlip(1)
     np.testing.assert_array_equal((steps | Normalize())(photos()), Normalize()(steps(photos())))
     gray = photo()[..., :1]
@@ -156,7 +156,7 @@ def test_floats_of_any_unit_have_any_mean():
     np.testing.assert_allclose(Normalize(10, 20)(rain)[0, :, 0], [-0.5, 1])
 
 
-def test_from_zero_to_one():
+def test_floats_are_from_zero_to_one():
     result = ToFloat()(np.array([[[0, 51, 255]]], np.uint8))
     np.testing.assert_allclose(result, [[[0, 0.2, 1]]], atol=1e-7)
 
@@ -193,7 +193,7 @@ def test_the_channels_have_to_be_the_images():
 
 @pytest.mark.parametrize("size", [(30, 41), (150, 90), (7, 5), (75, 33)])
 @pytest.mark.parametrize("filter", ["bilinear", "bicubic"])
-def test_it_is_pillows_but_for_its_rounding(size, filter):
+def test_resizing_is_pillows_but_for_its_rounding(size, filter):
     resample = {"bilinear": Image.Resampling.BILINEAR, "bicubic": Image.Resampling.BICUBIC}[filter]
     for channel in range(3):  # as floats, which Pillow does not round in between
         plane = Image.fromarray(photo()[..., channel].astype(np.float32))
@@ -203,7 +203,7 @@ def test_it_is_pillows_but_for_its_rounding(size, filter):
 
 
 @pytest.mark.parametrize("size", [(150, 200), (90, 121), (31, 27)])
-def test_without_antialias_it_is_scikit_images(size):
+def test_resizing_without_antialias_is_scikit_images(size):
     floats = photo().astype(np.float32) / 255
     exact = skimage.transform.resize(floats, size, order=1, mode="edge", anti_aliasing=False)
     ours = Resize(size, antialias=False)(floats)

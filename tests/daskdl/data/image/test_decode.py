@@ -1,4 +1,4 @@
-"""Decoding: what was encoded comes back, and what cannot be decoded is named."""
+"""Decoding: encoded images come back, and records that cannot be decoded are named."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskdl.errors import DataError, ShapeError
 from tests.daskdl.data.image.pictures import file, labelled, photo, photos
 
 
-def test_what_was_encoded_comes_back():
+def test_encoded_images_come_back():
     np.testing.assert_array_equal(decode(file(photo())), photo())
     close = decode(file(photo(), "JPEG", quality=95, subsampling=0)).astype(int)
     assert np.abs(close - photo()).mean() < 3
@@ -80,7 +80,7 @@ def deep() -> bytes:
         ("photo.jpg", "the bytes of an image, found str"),
     ],
 )
-def test_what_cannot_be_decoded_is_named(record, says):
+def test_records_that_cannot_be_decoded_are_named(record, says):
     with pytest.raises(DataError, match=f"a/b.jpg: expected .*{says}"):
         decode(record, name="a/b.jpg")
 
@@ -96,7 +96,7 @@ def test_the_record_of_a_batch_is_named():
         Decode(names="path")({"x": [good]})
 
 
-def test_what_makes_no_sense_is_refused():
+def test_images_and_masks_of_other_sizes_are_refused():
     with pytest.raises(ShapeError, match="Decode: expected bytes, found images"):
         Decode()(photos())
     with pytest.raises(ShapeError, match=r"mask 0: expected the image's \(75, 100\)"):

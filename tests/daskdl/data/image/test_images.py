@@ -1,4 +1,4 @@
-"""Images: what is only written down and done later gives what the steps give one by one."""
+"""Images: steps recorded and done in one pass give the results of the steps one by one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_steps_in_one_pass_give_what_they_give_one_by_one(steps):
     for step in steps:
         take(together, *step)
         take(one, *step)
-        one = Images(np.array(one.pixels))  # nothing is left to be done
+        one = Images(np.array(one.pixels))  # so that no step is left to do
     np.testing.assert_array_equal(together.pixels, one.pixels)
 
 
@@ -61,7 +61,7 @@ def test_a_window_is_cut_out_of_what_was_mirrored(axis):
 
 @settings(max_examples=20)
 @given(steps(60, 3))
-def test_boxes_and_masks_stay_around_what_they_were_around(steps):
+def test_boxes_and_masks_follow_their_pixels(steps):
     batch = labelled(75, 100)
     boxes = Boxes(batch["boxes"], {"labels": batch["labels"]})
     images = Images(batch["x"], boxes, batch["masks"])
@@ -85,15 +85,15 @@ def test_images_of_different_sizes_go_together():
     np.testing.assert_array_equal(images.pixels[1], lone.pixels[0][:, 5:25])
 
 
-def test_what_was_given_is_not_changed():
-    given_pixels = photos()
-    before = given_pixels.copy()
-    images = Images(given_pixels)
+def test_pixels_of_the_caller_are_not_changed():
+    original = photos()
+    before = original.copy()
+    images = Images(original)
     images.flip(np.ones(4, bool), 1)
     images.crop(np.tile([0, 0, 30, 30], (4, 1)))
     images.paste(np.array([50, 50]), np.full((4, 2), 5), 0.5)
     assert images.pixels.shape == (4, 50, 50, 3)
-    np.testing.assert_array_equal(given_pixels, before)
+    np.testing.assert_array_equal(original, before)
 
 
 def test_a_canvas_shows_the_image_in_its_place():
@@ -105,7 +105,7 @@ def test_a_canvas_shows_the_image_in_its_place():
     np.testing.assert_array_equal(pixels[:10], np.broadcast_to([255, 0, 51], (10, 60, 3)))
     np.testing.assert_array_equal(images.boxes.edges, [[10, 20, 40, 40], [0, 45, 5, 65]])
     assert where(images.masks[0], 1) == (10, 20, 40, 40)
-    images.paste(np.array([[4, 4]]), np.array([[100, -200]]), 1)  # beside the canvas
+    images.paste(np.array([[4, 4]]), np.array([[100, -200]]), 1)  # outside the canvas
     assert (images.pixels[0] == 255).all()
     assert not len(images.boxes)
 
@@ -136,7 +136,7 @@ def test_some_images_are_taken_and_put_back():
         (["photo.jpg"], "expected an array, found str"),
     ],
 )
-def test_what_is_no_image_is_refused(pixels, says):
+def test_arrays_that_are_no_images_are_refused(pixels, says):
     with pytest.raises(ShapeError, match=says):
         Images(pixels)
 
@@ -165,9 +165,9 @@ def test_windows_and_colours_that_do_not_fit_are_refused():
         lambda x: np.broadcast_to(x[:1], x.shape),
     ],
 )
-def test_images_of_one_array_are_those_that_one_sees(view):
+def test_views_of_images_give_the_same_as_copies(view):
     steps = CenterCrop(30) | HorizontalFlip(1) | ColorJitter((1.2, 1.2))
     some = view(photos())
-    found = steps(some, np.random.default_rng(0))
+    result = steps(some, np.random.default_rng(0))
     expected = steps([np.array(image) for image in some], np.random.default_rng(0))
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)

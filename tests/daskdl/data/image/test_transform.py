@@ -1,4 +1,4 @@
-"""Transforms go through arrays, lists and batches alike, and are put together."""
+"""Transforms take arrays, lists and batches alike, and join to pipelines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_one_image_an_array_and_a_list():
     np.testing.assert_array_equal(mixed[1], photo()[8::-1])
 
 
-def test_a_batch_keeps_what_is_no_image():
+def test_a_batch_keeps_columns_without_images():
     result = CenterCrop((40, 40))(labelled())
     assert result["x"].shape == (1, 40, 40, 3)
     assert result["masks"].shape == (1, 40, 40)
@@ -65,7 +65,7 @@ def test_the_same_generator_gives_the_same_images():
     assert (first != other).any()
     with pytest.raises(SettingsError, match=r"Pipeline: expected a numpy Generator .* rng=None"):
         STEPS(photos())
-    Pipeline([HorizontalFlip(1), Resize(4)])(photos())  # draws nothing, needs nothing
+    Pipeline([HorizontalFlip(1), Resize(4)])(photos())  # draws nothing, needs no generator
 
 
 def test_lists_and_bars_make_the_same_pipeline():
@@ -81,7 +81,7 @@ def test_lists_and_bars_make_the_same_pipeline():
         a | np.fliplr  # type: ignore[operator]
 
 
-def test_they_are_functions_for_a_sample_set():
+def test_transforms_map_a_sample_set():
     samples = SampleSet.from_arrays(x=photos(6), y=np.arange(6), partitions=2).map(STEPS)
     batch = samples.head(6)
     assert batch["x"].shape == (6, 32, 32, 3)

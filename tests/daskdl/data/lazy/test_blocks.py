@@ -1,4 +1,4 @@
-"""Streams and pools of blocks: every sample once an epoch, with a bound on what is held."""
+"""Streams and pools of blocks: every sample once an epoch, with few blocks in memory."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class Watched(Recipe):
 
 
 def drawn_of(streamed, epoch, batch_size):
-    """Return the samples of an epoch, and the most blocks held after a batch."""
-    order, seen, held = streamed.order(3, epoch, 0), [], 0
+    """Return the samples of an epoch, and the most blocks in memory after a batch."""
+    order, seen, most = streamed.order(3, epoch, 0), [], 0
     for start in range(0, len(order), batch_size):
         seen += streamed.take(order[start : start + batch_size])["x"].tolist()
-        held = max(held, len(streamed._held))
-    return seen, held
+        most = max(most, len(streamed._held))
+    return seen, most
 
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 30))
-def test_each_block_is_read_once_an_epoch_and_few_are_held(lengths, batch_size):
+def test_each_block_is_read_once_an_epoch_and_few_are_in_memory(lengths, batch_size):
     bounds = np.cumsum([0, *lengths]).tolist()
     blocks = [Watched(a, b) for a, b in pairwise(bounds)]
     streamed = BlockPartition(blocks)
-    seen, held = drawn_of(streamed, 0, batch_size)
+    seen, most = drawn_of(streamed, 0, batch_size)
     assert sorted(seen) == list(range(bounds[-1]))
-    assert held <= 2 * MIXED
+    assert most <= 2 * MIXED
     assert [block.loaded for block in blocks] == [1] * len(blocks)
     again, _ = drawn_of(BlockPartition(blocks), 0, batch_size + 1)
     assert again == seen
@@ -91,12 +91,12 @@ def test_the_next_blocks_are_read_while_samples_are_drawn():
     for i in coming:
         assert blocks[i].done.wait(60)
     assert [i for i, block in enumerate(blocks) if block.loaded] == sorted(coming)
-    # What moves to another worker takes no samples along.
+    # A partition that moves to another worker takes no samples along.
     assert len(streamed._held) == 2 * MIXED
     assert BlockPartition.__getstate__(streamed) == (tuple(blocks), None)
 
 
-def test_blocks_are_no_larger_than_what_may_be_held():
+def test_blocks_are_small_enough_for_the_bound():
     samples = SampleSet.from_arrays(x=np.zeros((64, 100)), partitions=2)
     (first, second) = samples.stream(held="64 kB").recipes
     assert all(2 * MIXED * block.nbytes <= 64_000 for block in first.blocks)
@@ -106,7 +106,7 @@ def test_blocks_are_no_larger_than_what_may_be_held():
     assert all(2 * MIXED * block.load().nbytes <= 64_000 for block in more)
 
 
-def test_what_is_decoded_is_held_as_such(tmp_path):
+def test_decoded_samples_count_by_their_decoded_bytes(tmp_path):
     pd.DataFrame({"x": [b"12"] * 64}).to_parquet(tmp_path / "x.parquet")
 
     def image(record):
@@ -117,7 +117,7 @@ def test_what_is_decoded_is_held_as_such(tmp_path):
     assert all(2 * MIXED * block.load().nbytes <= 6400 for block in blocks)
 
 
-def test_what_a_function_makes_is_made_of_each_block_alone():
+def test_a_function_is_applied_to_each_block_alone():
     samples = SampleSet([Watched(0, 64)]).map_batches(lambda batch: {"x": -batch["x"]})
     streamed = samples.stream(held=8 * 64).recipes[0]
     assert len(streamed.blocks) == 2 * MIXED
@@ -134,8 +134,8 @@ def test_a_stream_comes_last():
         "split": ([1],),
         "shuffle": (),
     }.items():
-        said = rf"SampleSet.{method}: expected samples before they are streamed.*{method}\(\) bef"
-        with pytest.raises(SettingsError, match=said):
+        error = rf"SampleSet.{method}: expected samples before they are streamed.*{method}\(\) bef"
+        with pytest.raises(SettingsError, match=error):
             getattr(streamed, method)(*arguments)
     assert streamed.map(dict).head(2)["x"].tolist() == [0, 1]
 
@@ -144,8 +144,8 @@ def test_a_shuffle_is_not_streamed_unless_it_lies_in_memory():
     mixed = SampleSet([Watched(0, 9), Watched(9, 18)]).shuffle(1)
     with pytest.raises(SettingsError, match=r"every block would read all partitions; leave it out"):
         mixed.map_batches(dict).stream()
-    held = SampleSet.from_arrays(x=np.arange(9), partitions=2).shuffle(1).stream(3)
-    assert sorted(everything(held)["x"].tolist()) == list(range(9))
+    streamed = SampleSet.from_arrays(x=np.arange(9), partitions=2).shuffle(1).stream(3)
+    assert sorted(everything(streamed)["x"].tolist()) == list(range(9))
 
 
 def test_an_error_is_raised_where_the_block_is_drawn():
@@ -154,7 +154,7 @@ def test_an_error_is_raised_where_the_block_is_drawn():
             raise OSError("gone")
 
     streamed = BlockPartition([Lost(0, 3)])
-    for _ in range(2):  # whoever tries again is told again
+    for _ in range(2):  # a second try raises it again
         with pytest.raises(OSError, match="gone"):
             streamed.take(np.arange(2))
 
@@ -215,7 +215,7 @@ def test_samples_move_from_stream_to_stream_in_every_epoch():
     samples = ordered(streams(256, 64, 4), "global")
     first, second = of_epoch(samples, 0), of_epoch(samples, 1)
     assert [len(some) for some in first] == [64] * 4
-    # By chance a quarter of a stream's samples would come again, and do of each of the others'.
+    # By chance a stream would get a quarter of its samples again, and a quarter of every other's.
     shares = np.array([[len(a & b) for b in second] for a in first])
     assert shares.max() < 48
     assert np.count_nonzero(shares) > 12
@@ -224,12 +224,12 @@ def test_samples_move_from_stream_to_stream_in_every_epoch():
 
 
 def of_epoch(samples, number):
-    """Return what each partition draws in an epoch."""
+    """Return the samples that each partition draws in an epoch."""
     loaded = [recipe.load() for recipe in samples.recipes]
     return [set(p.take(p.order(0, number, s))["x"].tolist()) for s, p in enumerate(loaded)]
 
 
-def test_few_blocks_are_held():
+def test_few_blocks_are_in_memory():
     (recipe, _) = ordered(streams(640, 64, 2), "global").recipes
     partition = pickle.loads(pickle.dumps(recipe.load()))
     for number in range(2):

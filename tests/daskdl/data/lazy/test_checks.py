@@ -1,4 +1,4 @@
-"""Lazy sample sets: what is checked, counted and transformed."""
+"""Lazy sample sets: checks, counts and transformations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def samples():
     x = np.zeros((6, 2), np.float32)
     x[1, 1] = np.nan
     boxes = Ragged.of([np.zeros((n, 4)) for n in (1, 0, 2, 1, 1, 3)])
-    boxes.values[2, 0] = np.inf  # of the third
+    boxes.values[2, 0] = np.inf  # in the third sample
     return SampleSet.from_arrays(
         id=np.arange(6), x=x, y=np.array([0, 1, 2, -1, 9, 2]), boxes=boxes, partitions=2
     )
@@ -102,16 +102,16 @@ def test_drawn_places_are_cut_of_one_permutation():
     assert len(pickle.dumps(a)) < 200
 
 
-def test_what_was_left_out_stays_known():
-    held = Arrays({"x": np.arange(4)}, bad=("row 3 (bad)",))
-    some = Select(Range(1, 3))(held)
+def test_samples_left_out_stay_named():
+    arrays = Arrays({"x": np.arange(4)}, bad=("row 3 (bad)",))
+    some = Select(Range(1, 3))(arrays)
     assert some.take(np.arange(2))["x"].tolist() == [1, 2]
     mapped = MapBatches(lambda batch: {"z": batch["x"]}, 3)(some)
     assert mapped.pick(np.array([1])).bad == ("row 3 (bad)",)
     assert len(MapBatches(lambda batch: batch, 3)(Arrays({}))) == 0
 
 
-def test_a_shuffle_is_known_below_what_is_made_of_it():
+def test_sets_made_of_a_shuffle_are_marked_as_shuffled():
     samples = SampleSet.from_arrays(x=np.arange(6), partitions=2)
     mixed = samples.shuffle(1)
     more = mixed.map_batches(dict).repartition(3)

@@ -68,9 +68,9 @@ def test_whole_recipes_are_not_cut():
 
 
 def test_a_batch_does_not_share_memory_with_the_samples():
-    (held,) = recipes_of([3])
-    held.take(np.array([0, 1, 2]))["x"][:] = 9
-    assert held.arrays["x"].tolist() == [0, 1, 2]
+    (recipe,) = recipes_of([3])
+    recipe.take(np.array([0, 1, 2]))["x"][:] = 9
+    assert recipe.arrays["x"].tolist() == [0, 1, 2]
 
 
 def test_a_part_pickles_without_the_rest():
@@ -79,12 +79,12 @@ def test_a_part_pickles_without_the_rest():
 
 
 @pytest.mark.parametrize("lengths", [[4], [2, 2]])
-def test_dask_is_told_how_large_it_is(lengths):
-    """By ``sys.getsizeof``, which a worker asks when it decides what to spill."""
+def test_dask_learns_the_size_of_a_partition(lengths):
+    """Workers call ``sys.getsizeof`` when they decide which data to spill."""
     assert 48 <= sys.getsizeof(join(recipes_of(lengths)).load()) < 48 + 50
 
 
-def test_parts_of_other_types_become_one_that_holds_all():
+def test_parts_of_different_types_get_a_common_type():
     parts = [
         Arrays({}),
         Arrays({"n": np.array([1, 2]), "s": np.array(["a", "b"]), "r": np.array([[1], [2]])}),
@@ -105,7 +105,7 @@ def test_sequences_that_have_one_length_in_each_part():
     assert [row.tolist() for row in batch["r"]] == [[4], [1, 2]]
 
 
-def test_objects_are_weighed():
+def test_bytes_of_objects_are_counted():
     records = np.array([bytes(1000)] * 300, object)
     images = np.empty(3, object)
     images[:] = [np.zeros((n, 100), np.uint8) for n in (10, 20, 30)]
@@ -118,7 +118,7 @@ def doubled(batch):
     return {"x": 2 * batch["x"]}
 
 
-def test_a_part_of_what_a_function_makes_is_made_of_a_part():
+def test_a_part_of_mapped_samples_maps_only_that_part():
     seen = []
 
     def doubled(batch):
@@ -132,22 +132,22 @@ def test_a_part_of_what_a_function_makes_is_made_of_a_part():
     assert seen == [2]
 
 
-def test_a_part_of_what_was_chosen_is_chosen_of_the_whole():
+def test_a_part_of_a_selection_selects_from_the_whole():
     whole = select_from(Arrays({"x": np.arange(10)}), lambda n: np.arange(0, n, 2), 5)
     part = whole.part(1, 4).part(1, 3)
     assert (len(part), part.in_memory, part.nbytes) == (2, True, 16)
     assert part.load().take(np.arange(2))["x"].tolist() == [4, 6]
 
 
-def test_what_was_not_chosen_is_not_sent():
-    held = Arrays({"x": np.arange(100_000)})
-    some = select_from(held, Range(5, 8), 3)
+def test_samples_not_selected_are_not_sent():
+    recipe = Arrays({"x": np.arange(100_000)})
+    some = select_from(recipe, Range(5, 8), 3)
     made = Derived((some,), MapBatches(doubled, 4), 3, 24)
-    assert len(pickle.dumps(made)) > held.nbytes
+    assert len(pickle.dumps(made)) > recipe.nbytes
     sent = made.for_sending()
     assert len(pickle.dumps(sent)) < 2000
     assert sent.load().arrays["x"].tolist() == [10, 12, 14]
-    assert held.for_sending() is held
+    assert recipe.for_sending() is recipe
 
 
 def test_tasks_are_computed_where_the_recipe_is_loaded():

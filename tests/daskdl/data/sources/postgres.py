@@ -16,29 +16,29 @@ PASSWORD = "open sesame"
 
 
 def programs() -> Path:
-    """Folder of PostgreSQL's programs; the test is skipped without them."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    path = shutil.which("initdb") or (found[-1] if found else None)
+    """Return the folder of PostgreSQL's programs; the test is skipped without them."""
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    path = shutil.which("initdb") or (installed[-1] if installed else None)
     if path is None:
         pytest.skip("no PostgreSQL here: ci/postgres.sh installs Debian's")
     return Path(path).resolve().parent
 
 
 class Server:
-    """A server of its own folder and port; its user is `reader`."""
+    """A server with a folder and a port of its own; its user is `reader`."""
 
     def __init__(self) -> None:
         self.programs = programs()
         self.folder = Path(tempfile.mkdtemp(prefix="pg-"))
         self.log = self.folder.parent / f"{self.folder.name}.log"
         self.as_user: list[str] = []
-        if os.geteuid() == 0:  # as whom PostgreSQL refuses to run
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
             shutil.chown(self.folder, "postgres")
             self.as_user = ["runuser", "-u", "postgres", "--"]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        #: Without a password.
+        #: A connection string without a password.
         self.connection = f"postgresql://reader@127.0.0.1:{self.port}/postgres"
 
     def run(self, program: str, *arguments: str) -> None:
@@ -55,7 +55,7 @@ class Server:
         self.run("pg_ctl", "-w", "-t", "100", "-o", settings, "start")
 
     def stop(self) -> None:
-        """Stop it at once, whoever reads from it."""
+        """Stop it at once, even if a client reads from it."""
         self.run("pg_ctl", "-w", "-m", "fast", "stop")
 
     def __enter__(self) -> Self:

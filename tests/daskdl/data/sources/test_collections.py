@@ -1,4 +1,4 @@
-"""Collected: pieces of Dask's collections, and what they may hold."""
+"""Samples of Dask's collections: their tasks, chunks and columns, masked and bad values."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from tests.daskdl.data.epochs import everything
 
 def test_a_piece_has_the_tasks_it_needs_and_no_others():
     array = da.ones((6, 2), chunks=(2, 2)).cumsum(axis=0)
-    found = tasks_by_partition(array)
-    assert len(found) == 3
-    sizes = [len(tasks) for tasks, _ in found]
+    partitions = tasks_by_partition(array)
+    assert len(partitions) == 3
+    sizes = [len(tasks) for tasks, _ in partitions]
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[2]  # the sum of the last one needs all before
 
 
-def test_arrays_beside_others_are_cut_alike():
+def test_arrays_of_other_chunks_are_cut_alike():
     x, y = da.arange(10, chunks=3), da.arange(10, chunks=(4, 6)) * 2
     samples = SampleSet.from_arrays(x=x, y=y, z=np.arange(10))
     assert samples.lengths == (3, 3, 3, 1)
-    held = everything(samples)
-    np.testing.assert_array_equal(held["y"], 2 * held["x"])
-    np.testing.assert_array_equal(held["z"], held["x"])
+    columns = everything(samples)
+    np.testing.assert_array_equal(columns["y"], 2 * columns["x"])
+    np.testing.assert_array_equal(columns["z"], columns["x"])
 
 
 def test_chunks_of_unknown_length_have_to_be_alike():
@@ -78,8 +78,8 @@ class Masked(Recipe):
     x=arrays(np.float32, (4, 2), elements=st.floats(-9, 9, width=32)),
     mask=arrays(bool, (4, 2)),
 )
-def test_what_is_masked_is_no_data_on_any_way(x, mask):
-    """A recipe, a function, Dask, and a scene that is predicted: NaN, and never what lies below."""
+def test_masked_elements_are_nan_in_every_way(x, mask):
+    """NaN from a recipe, a function, Dask and a predicted scene, never the masked number."""
     masked, wanted = np.ma.masked_array(x, mask), np.where(mask, np.nan, x)
     bare = SampleSet.from_arrays(x=x)
     layer = Linear(2, 2, bias=False)
@@ -93,9 +93,9 @@ def test_what_is_masked_is_no_data_on_any_way(x, mask):
     if not mask.any():
         return
     rows = ~mask.any(1)
-    for found in (layer.predict(masked), layer.predict(masked[None], tile={0: 1, 1: 2})[0]):
-        np.testing.assert_array_equal(found[rows], x[rows])
-        assert np.isnan(found[~rows]).all()
+    for predicted in (layer.predict(masked), layer.predict(masked[None], tile={0: 1, 1: 2})[0]):
+        np.testing.assert_array_equal(predicted[rows], x[rows])
+        assert np.isnan(predicted[~rows]).all()
 
 
 def test_masked_whole_numbers_are_refused():
@@ -123,7 +123,7 @@ def decode(value):
 
 
 @pytest.mark.parametrize("source", ["frame", "parquet"])
-def test_columns_become_arrays_of_what_they_hold(source, tmp_path):
+def test_columns_become_arrays_by_their_types(source, tmp_path):
     fields = {"i": "i", "n": "n", "name": "name", "words": "words", "both": ["i", "n"]}
     if source == "frame":
         samples = SampleSet.from_dataframe(frame(), **fields)
@@ -131,13 +131,13 @@ def test_columns_become_arrays_of_what_they_hold(source, tmp_path):
         frame().to_parquet(tmp_path / "a.parquet", row_group_size=2)
         samples = SampleSet.from_parquet(tmp_path / "a.parquet", **fields)
         assert samples.lengths == (2, 2, 1)
-    held = everything(samples)
-    assert held["i"].dtype == np.int64
-    np.testing.assert_array_equal(held["n"], [1, np.nan, 3, 4, 5])
-    assert held["name"].tolist() == list("abcde")
-    assert isinstance(held["words"], Ragged)
-    assert [s.tolist() for s in held["words"]] == [[1], [2, 3], [], [4], [5]]
-    assert held["both"].shape == (5, 2)
+    columns = everything(samples)
+    assert columns["i"].dtype == np.int64
+    np.testing.assert_array_equal(columns["n"], [1, np.nan, 3, 4, 5])
+    assert columns["name"].tolist() == list("abcde")
+    assert isinstance(columns["words"], Ragged)
+    assert [s.tolist() for s in columns["words"]] == [[1], [2, 3], [], [4], [5]]
+    assert columns["both"].shape == (5, 2)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_columns_become_arrays_of_what_they_hold(source, tmp_path):
         (np.array([1, 2, 3], ">f4"), [1, 2, 3]),
     ],
 )
-def test_odd_columns_of_numbers_stand_beside_others(column, expected):
+def test_unusual_columns_of_numbers_are_joined_with_others(column, expected):
     values = pd.DataFrame({"a": column, "b": [7, 8, 9]})
     x = everything(SampleSet.from_dataframe(values, x=["a", "b"]))["x"]
     assert x.dtype.kind in "if"
     np.testing.assert_array_equal(x, np.stack([expected, [7, 8, 9]], 1))
 
 
-def test_lengths_of_time_are_not_taken_for_numbers_and_names_are_single():
+def test_time_deltas_are_no_numbers_and_names_are_unique():
     values = pd.DataFrame({"a": pd.to_timedelta([1, 2], unit="s"), "b": [7, 8]})
     with pytest.raises(
         DataError, match=r"of one kind, found {'a': 'timedelta64\[.s\]', 'b': 'int64'}"
@@ -166,7 +166,7 @@ def test_lengths_of_time_are_not_taken_for_numbers_and_names_are_single():
         SampleSet.from_dataframe(values, x="b")
 
 
-def test_arrays_of_which_dask_makes_texts_are_named():
+def test_arrays_that_dask_turns_into_texts_are_named():
     values = pd.DataFrame({"a": [np.ones(2)] * 4, "y": [0, 1, 0, 1]})
     samples = SampleSet.from_dataframe(dd.from_pandas(values, 2), x="a", y="y")
     trainer = Trainer(Linear(2, 2), CrossEntropyLoss(), SGD(0.1))
@@ -189,14 +189,14 @@ def test_bytes_are_decoded_and_bad_ones_named(source, tmp_path):
     with pytest.raises(DataError, match=where + r": .*ValueError: not an image"):
         everything(samples("raise"))
     some = samples("skip")
-    held = everything(some)
-    assert held["y"].tolist() == [0, 1, 2, 4]
-    np.testing.assert_array_equal(held["x"][:, 0, 1], [0, 1, 2, 4])
+    columns = everything(some)
+    assert columns["y"].tolist() == [0, 1, 2, 4]
+    np.testing.assert_array_equal(columns["x"][:, 0, 1], [0, 1, 2, 4])
     assert len(some.bad) == 1
-    assert list(held) == ["x", "y"]
+    assert list(columns) == ["x", "y"]
 
 
-def test_parts_of_row_groups_and_bytes_that_the_file_tells(tmp_path):
+def test_parts_of_row_groups_and_bytes_by_the_metadata(tmp_path):
     frame().to_parquet(tmp_path / "a.parquet", row_group_size=4)
     samples = SampleSet.from_parquet(tmp_path / "a.parquet", x="i")
     assert samples.nbytes >= 40

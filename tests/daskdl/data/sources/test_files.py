@@ -1,4 +1,4 @@
-"""Files and tars: read where they are used, named when they cannot be."""
+"""Files and tars: read where they are used, and named when they cannot be read."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def number(file):
 def test_each_file_is_a_sample(folder):
     urls = [f"file://{folder}/{i}.txt" for i in (3, 0, 6)]
     samples = SampleSet.from_files(urls, number, y=[30, 0, 60], partitions=2)
-    held = everything(samples)
-    assert (held["x"].tolist(), held["y"].tolist()) == ([3, 0, 6], [30, 0, 60])
+    columns = everything(samples)
+    assert (columns["x"].tolist(), columns["y"].tolist()) == ([3, 0, 6], [30, 0, 60])
     assert samples.lengths == (1, 2)
     assert everything(samples.shuffle(1))["x"].sum() == 9
 
@@ -45,8 +45,8 @@ def test_a_function_may_want_the_url(folder):
 
     assert takes_url(named)
     assert not takes_url(number)
-    held = SampleSet.from_files(str(folder), named).head(2)
-    assert held["name"].tolist() == ["0.txt", "1.txt"]
+    batch = SampleSet.from_files(str(folder), named).head(2)
+    assert batch["name"].tolist() == ["0.txt", "1.txt"]
 
 
 def test_a_file_that_cannot_be_read_is_named(folder):
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_read_is_named(folder):
     assert bad.startswith(f"{folder}/4.txt (ValueError")
 
 
-def test_columns_beside_files_are_checked(folder):
+def test_columns_given_with_files_are_checked(folder):
     with pytest.raises(DataError, match=r"y with one entry for each of 7 files, found shape \(2,"):
         SampleSet.from_files(str(folder), number, y=np.zeros((2, 1)))
 
@@ -86,7 +86,7 @@ def test_stores_that_are_not_local():
         assert file.read() == b"2"
 
 
-def test_none_is_an_error(tmp_path):
+def test_no_files_are_an_error(tmp_path):
     with pytest.raises(DataError, match=r"nothing\*: expected files, found none"):
         expanded(f"{tmp_path}/nothing*", {})
     with pytest.raises(DataError, match="expected URLs of files, found none"):
@@ -106,13 +106,13 @@ def test_a_bad_record_is_named():
         Records(half)([0, 1, 5])
 
 
-def test_bad_records_are_left_out_and_told(caplog):
+def test_bad_records_are_left_out_and_logged(caplog):
     bag = db.from_sequence(range(8), npartitions=2)
     samples = SampleSet.from_bag(bag, half, on_error="skip")
     with caplog.at_level(logging.WARNING, "daskdl"):
         assert len(samples) == 6
-    (said,) = (record.getMessage() for record in caplog.records)
-    assert said.startswith("2 of 8 records left out: bag 0, element 3 (OSError: truncated); bag 1")
+    (log,) = (record.getMessage() for record in caplog.records)
+    assert log.startswith("2 of 8 records left out: bag 0, element 3 (OSError: truncated); bag 1")
     first, second = samples.bad
     assert first == "bag 0, element 3 (OSError: truncated)"
     assert second.startswith("bag 1, element 1 (expected x of 2 axes (2,)")
@@ -141,7 +141,7 @@ def write(path, files):
 
 
 def pictures(first, count):
-    """Return the files of samples: bytes that tell their number, and its square as class."""
+    """Return the files of numbered samples: bytes made of the number, and its square as class."""
     files = {}
     for i in range(first, first + count):
         files[f"./train/{i:03}.cls"] = f"{i * i}\n".encode()
@@ -170,7 +170,7 @@ def test_each_archive_is_a_partition(folder_of_tars):
     assert samples.nbytes == sum(len(x) for x in read["x"]) + sum(len(f"{y}\n") for y in read["y"])
 
 
-def test_a_part_reads_what_it_needs_alone(folder_of_tars):
+def test_a_part_reads_only_its_samples(folder_of_tars):
     whole = SampleSet.from_tar(folder_of_tars / "train-1.tar", **ENDINGS).recipes[0]
     part = whole.part(1, 5).part(2, 4)
     assert part.names == ("./train/007", "./train/008")
@@ -183,10 +183,10 @@ def test_values_are_decoded_by_their_endings(tmp_path):
     array = io.BytesIO()
     np.save(array, np.eye(2, dtype=np.float32))
     url = write(tmp_path / "a.tar", {"0.npy": array.getvalue(), "0.txt": b" \xc3\xa4 b\n"})
-    samples = SampleSet.from_tar(url, x="npy", said="txt", decode={"y": len}, y="txt;cls")
+    samples = SampleSet.from_tar(url, x="npy", text="txt", decode={"y": len}, y="txt;cls")
     read = everything(samples)
     assert read["x"].tolist() == [[[1, 0], [0, 1]]]
-    assert (read["said"].tolist(), read["y"].tolist()) == (["ä b"], [6])
+    assert (read["text"].tolist(), read["y"].tolist()) == (["ä b"], [6])
 
 
 def test_the_first_ending_goes_before_others(tmp_path):

@@ -31,28 +31,28 @@ def test_holds_back_the_last_of_each_user(rows):
         with pytest.raises(DataError, match="more than one interaction"):
             known.leave_one_out()
         return
-    rest, held = known.leave_one_out()
-    together = np.concatenate([rest.pairs, held.pairs])
+    rest, last = known.leave_one_out()
+    together = np.concatenate([rest.pairs, last.pairs])
     assert sorted(map(tuple, together)) == sorted(row[:2] for row in rows)
-    assert sorted(held.users) == np.flatnonzero(counts > 1).tolist()
-    for user, time in zip(held.users, held.times, strict=True):
+    assert sorted(last.users) == np.flatnonzero(counts > 1).tolist()
+    for user, time in zip(last.users, last.times, strict=True):
         assert time == max(row[2] for row in rows if row[0] == user)
 
 
 @given(PAIRS, st.integers(1, 8))
 def test_candidates_are_items_that_were_never_met(rows, negatives):
     known, met = made(rows), {row[:2] for row in rows}
-    held = made([row for i, row in enumerate(rows) if row[0] not in {r[0] for r in rows[:i]}])
-    found = known.candidates(held, negatives, seed=3)
-    assert found.shape == (len(held), 1 + negatives, 2)
-    np.testing.assert_array_equal(found[:, 0], held.pairs)
-    for candidates in found:
-        others = [tuple(pair) for pair in candidates[1:]]
+    queries = made([row for i, row in enumerate(rows) if row[0] not in {r[0] for r in rows[:i]}])
+    candidates = known.candidates(queries, negatives, seed=3)
+    assert candidates.shape == (len(queries), 1 + negatives, 2)
+    np.testing.assert_array_equal(candidates[:, 0], queries.pairs)
+    for pairs in candidates:
+        others = [tuple(pair) for pair in pairs[1:]]
         assert not met & set(others)
-        assert {user for user, _ in others} == {candidates[0, 0]}
-        free = 10 - sum(user == candidates[0, 0] for user, _ in met)
+        assert {user for user, _ in others} == {pairs[0, 0]}
+        free = 10 - sum(user == pairs[0, 0] for user, _ in met)
         assert len(set(others)) == negatives or free < negatives
-    np.testing.assert_array_equal(found, known.candidates(held, negatives, seed=3))
+    np.testing.assert_array_equal(candidates, known.candidates(queries, negatives, seed=3))
 
 
 @settings(max_examples=10)
@@ -76,7 +76,7 @@ def test_every_unmet_item_is_drawn_alike():
     assert np.abs(np.bincount(items)[[0, 2, 4, 5]] - 2000).max() < 200
 
 
-def test_are_drawn_anew_but_the_same_for_the_same_seed():
+def test_negatives_are_drawn_anew_but_the_same_for_the_same_seed():
     known = Interactions(np.zeros(8, int), np.arange(8), item_count=1000)
     samples = SampleSet.from_arrays(x=known.pairs).map(known.with_negatives())
     partition, where = samples.recipes[0].load(), np.arange(8)

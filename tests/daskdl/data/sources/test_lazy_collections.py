@@ -41,7 +41,7 @@ FRAMES = {
     "delayed": lambda f: dd.from_delayed(f.to_delayed(), meta=f._meta),
     "persist": lambda f: f.persist(),
 }
-#: Those that need an index with known order, and lose it, go first or alone.
+#: Expressions that need an index of known order, which others lose; they come first.
 INDEXED = {"loc", "cumsum", "concat", "repartition"}
 
 
@@ -50,7 +50,7 @@ def values(array: np.ndarray) -> np.ndarray:
 
 
 def computed(samples: SampleSet) -> np.ndarray:
-    # Dask before 2025.4 cannot fuse the tasks of an array that stands on dd.from_delayed.
+    # Dask before 2025.4 cannot fuse the tasks of an array made from dd.from_delayed.
     array: np.ndarray = samples.to_dask_array("x").compute(optimize_graph=False)
     return array
 
@@ -99,7 +99,7 @@ ARRAYS = {
 }
 
 
-#: Those for which Dask wants known lengths; without, its mean and deviation are NaN.
+#: Functions for which Dask needs known lengths; without, mean and deviation are NaN.
 NEED_LENGTHS = {"rechunk", "step", "taken", "slice", "scaled"}
 
 
@@ -112,7 +112,7 @@ def test_rows_of_arrays(names: list[str], rows: int) -> None:
             if name in NEED_LENGTHS and np.isnan(x.chunks[0]).any():
                 continue
             if name in ("scaled", "taken") and not x.shape[0]:
-                continue  # there is no mean of none, and nothing to take
+                continue  # an empty array has no mean and no rows to take
             x = ARRAYS[name](x)
         want = x.compute()
         if not len(want):

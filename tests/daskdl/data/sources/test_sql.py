@@ -1,4 +1,4 @@
-"""A real PostgreSQL on the loopback interface, which exists for this file alone."""
+"""Tables of a real PostgreSQL on the loopback interface, started for this file alone."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def labels_of(server, table, key="id", partitions=2):
 
 @pytest.fixture
 def changing(server) -> Iterator[psycopg.Connection]:
-    """Connect to the server while it has a table `other`, and a view `seen` of that."""
+    """Connect to the server while it has a table `other`, and a view `seen` of it."""
     with psycopg.connect(server, password=PASSWORD, autocommit=True) as connection:
         connection.execute("CREATE TABLE other AS SELECT id, label FROM pixels WHERE id < 700")
         connection.execute("CREATE VIEW seen AS SELECT * FROM other")
@@ -130,7 +130,7 @@ def test_trains_on_it(server):
     assert trainer.evaluate(scaled)["loss"] < before / 5
 
 
-def test_another_process_reads_it_from_the_pickle(server):
+def test_a_pickled_partition_reads_its_rows(server):
     samples = pickle.loads(pickle.dumps(samples_of(server).recipes[1]))
     assert len(samples.load()) == 333
 
@@ -159,7 +159,7 @@ def test_the_password_is_nowhere_to_be_seen(server, caplog):
         assert "sesame" not in text
 
 
-def test_names_what_is_not_there(server):
+def test_missing_tables_columns_and_rows_are_named(server):
     with pytest.raises(DataError, match=r'absent: expected to read it .* "absent" does not exist'):
         labels_of(server, "absent")
     with pytest.raises(DataError, match=r'UndefinedColumn: column "colour" does not exist'):
@@ -190,7 +190,7 @@ def test_notices_that_the_table_has_changed(server, changing):
 
 
 @pytest.mark.parametrize("change", ["UPDATE other SET label = 5 WHERE id = 7", ""])
-def test_notices_that_as_many_rows_hold_others(server, changing, change):
+def test_notices_that_rows_were_replaced_by_as_many(server, changing, change):
     samples, seen = (labels_of(server, name) for name in ("other", "seen"))
     first = samples.recipes[0].version
     if change:
@@ -203,8 +203,8 @@ def test_notices_that_as_many_rows_hold_others(server, changing, change):
         samples.recipes[0].load()
     with pytest.raises(DataError, match="written since"):
         samples.repartition(9).recipes[1].load()
-    assert len(samples.recipes[1].load()) == 50  # nothing of it was written
-    assert len(seen.recipes[0].load()) == 50  # of a view, rows are counted alone
+    assert len(samples.recipes[1].load()) == 50  # none of its rows was written
+    assert len(seen.recipes[0].load()) == 50  # a view has only its rows counted
     assert seen.recipes[0].version == ""
     anew = labels_of(server, "other").recipes[0]
     assert len(anew.load()) == 50

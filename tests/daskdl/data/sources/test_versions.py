@@ -33,7 +33,7 @@ def samples_of(path):
     return SampleSet.from_parquet(path, x=["a"], y=["b"])
 
 
-def test_a_parquet_file_of_as_many_rows_is_another(tmp_path):
+def test_a_replaced_parquet_file_of_as_many_rows_is_noticed(tmp_path):
     path = parquet(tmp_path / "x.parquet", 1)
     samples = samples_of(path)
     assert samples.head(1)["x"].tolist() == [[1]]
@@ -46,7 +46,7 @@ def test_a_parquet_file_of_as_many_rows_is_another(tmp_path):
     assert samples.recipes[0].load().take(np.arange(1))["x"].tolist() == [[1]]
 
 
-def test_an_archive_of_other_places_is_another(tmp_path):
+def test_a_replaced_archive_is_noticed(tmp_path):
     path = tmp_path / "x.tar"
 
     def write(texts):
@@ -65,7 +65,7 @@ def test_an_archive_of_other_places_is_another(tmp_path):
         samples.recipes[0].load()
 
 
-def test_a_file_of_samples_that_are_files_is_another(tmp_path):
+def test_a_replaced_file_of_one_sample_is_noticed(tmp_path):
     for name, value in (("a.bin", b"1"), ("b.bin", b"2")):
         (tmp_path / name).write_bytes(value)
     samples = SampleSet.from_files(
@@ -79,7 +79,7 @@ def test_a_file_of_samples_that_are_files_is_another(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["zarr", "xarray"])
-def test_a_zarr_store_of_one_shape_is_another_but_may_grow(tmp_path, kind):
+def test_a_replaced_zarr_store_is_noticed_but_one_may_grow(tmp_path, kind):
     path = tmp_path / "x.zarr"
 
     def write(value, rows=8):
@@ -105,14 +105,14 @@ def test_a_zarr_store_of_one_shape_is_another_but_may_grow(tmp_path, kind):
 class Handler(BaseHTTPRequestHandler):
     """Serves one file by ranges, with its ETag, as object stores do."""
 
-    held, tag = b"", "one"
+    content, tag = b"", "one"
 
     def do_HEAD(self):
-        self.reply(b"", len(self.held))
+        self.reply(b"", len(self.content))
 
     def do_GET(self):
         start, stop = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").split("-")
-        body = self.held[int(start) : int(stop) + 1 if stop else None]
+        body = self.content[int(start) : int(stop) + 1 if stop else None]
         self.reply(body, len(body), int(start))
 
     def reply(self, body, length, start=0):
@@ -120,7 +120,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Accept-Ranges", "bytes")
         self.send_header("ETag", self.tag)
         self.send_header("Content-Length", str(length))
-        self.send_header("Content-Range", f"bytes {start}-{start + length - 1}/{len(self.held)}")
+        self.send_header("Content-Range", f"bytes {start}-{start + length - 1}/{len(self.content)}")
         self.end_headers()
         self.wfile.write(body)
 
@@ -140,10 +140,10 @@ def served():
             thread.join()
 
 
-def test_the_tag_of_a_store_tells(tmp_path):
+def test_a_changed_etag_is_noticed(tmp_path):
     pytest.importorskip("aiohttp")
     Handler.tag = "one"
-    Handler.held = parquet(tmp_path / "x.parquet", 1).read_bytes()
+    Handler.content = parquet(tmp_path / "x.parquet", 1).read_bytes()
     with served() as url:
         samples = samples_of(url)
         assert samples.head(1)["x"].tolist() == [[1]]
@@ -154,7 +154,7 @@ def test_the_tag_of_a_store_tells(tmp_path):
 
 def test_each_file_of_a_list_of_urls_is_asked_for_its_tag():
     pytest.importorskip("aiohttp")
-    Handler.tag, Handler.held = "one", b"1"
+    Handler.tag, Handler.content = "one", b"1"
     with served() as url:
         for urls in (url, [url, f"{url}?2"]):
             Handler.tag = "one"

@@ -32,20 +32,20 @@ def data():
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["memory", "dask", "store", "lazy"])
 def test_the_dimension_comes_first_and_variables_side_by_side(kind, data, tmp_path):
-    given = data
+    source = data
     if kind == "dask":
-        given = data.chunk(time=4, lat=1)
+        source = data.chunk(time=4, lat=1)
     elif kind != "memory":
         data["rain"].encoding = {"scale_factor": 0.5, "dtype": "f4"}
         data.to_zarr(tmp_path / "a.zarr", zarr_format=3, consolidated=False)
         path = tmp_path / "a.zarr"
-        given = path if kind == "store" else xr.open_zarr(path, chunks=None, consolidated=False)
-    samples = SampleSet.from_xarray(given, dim="time", x=["u", "v"], y="rain", t="time")
-    held = everything(samples.repartition(3))
-    np.testing.assert_array_equal(held["x"][..., 0], data["u"].values.T)
-    np.testing.assert_array_equal(held["x"][..., 1], data["v"].values)
-    np.testing.assert_array_equal(held["y"], np.arange(10))  # as xarray decodes it
-    np.testing.assert_array_equal(held["t"], np.arange(10) * 5)
+        source = path if kind == "store" else xr.open_zarr(path, chunks=None, consolidated=False)
+    samples = SampleSet.from_xarray(source, dim="time", x=["u", "v"], y="rain", t="time")
+    columns = everything(samples.repartition(3))
+    np.testing.assert_array_equal(columns["x"][..., 0], data["u"].values.T)
+    np.testing.assert_array_equal(columns["x"][..., 1], data["v"].values)
+    np.testing.assert_array_equal(columns["y"], np.arange(10))  # as xarray decodes it
+    np.testing.assert_array_equal(columns["t"], np.arange(10) * 5)
     assert samples.recipes[0].in_memory == (kind == "memory")
 
 
@@ -53,7 +53,7 @@ def test_a_data_array_is_x(data):
     assert SampleSet.from_xarray(data["u"], dim="time").schema == {"x": ((2,), np.float64)}
 
 
-def test_what_does_not_fit_is_said(data):
+def test_variables_that_do_not_fit_are_refused(data):
     with pytest.raises(DataError, match=r"expected height along 'time', found it over \('lat',"):
         SampleSet.from_xarray(data, dim="time", x="height")
     with pytest.raises(DataError, match="expected a variable 'w', found"):
@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_said(data):
         SampleSet.from_xarray([1], dim="time", x="u")
 
 
-def test_a_fault_of_xarrays_is_not_told_as_one_of_the_store(data, tmp_path, monkeypatch):
+def test_a_fault_of_xarrays_is_not_blamed_on_the_store(data, tmp_path, monkeypatch):
     def faulty(*args, **options):
         raise TypeError("open_zarr() got an unexpected keyword argument")
 
@@ -93,7 +93,7 @@ def test_a_partition_has_whole_chunks(store, monkeypatch):
     assert len(pickle.dumps(samples)) < 3000
 
 
-def test_what_is_not_there_is_said(store):
+def test_missing_arrays_are_named(store):
     with pytest.raises(DataError, match=r"none called \['q'\]; there are \['x', 'y', 'z'\]"):
         SampleSet.from_zarr(store, x="q")
     with pytest.raises(DataError, match=r"common length .*, found {'x': 10, 'y': 9}"):
@@ -124,8 +124,8 @@ def test_packed_numbers_of_zarr_are_for_xarray(tmp_path, version, encoding, key)
             with pytest.raises(DataError, match=f"x: expected .* the attribute {key}"):
                 SampleSet.from_windows({"x": zarr.open(tmp_path / "a.zarr")["x"]}, {0: 2})
     else:
-        found = SampleSet.from_zarr(tmp_path / "a.zarr", x="x").head(4)["x"]
-        np.testing.assert_array_equal(found, [1, 2, np.nan, 4])
+        x = SampleSet.from_zarr(tmp_path / "a.zarr", x="x").head(4)["x"]
+        np.testing.assert_array_equal(x, [1, 2, np.nan, 4])
 
 
 def test_a_scene_that_cf_packs_is_for_xarray(tmp_path):

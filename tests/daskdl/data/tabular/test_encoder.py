@@ -1,4 +1,4 @@
-"""An encoder learns the columns of a table in one pass, whatever its partitions."""
+"""An encoder learns the columns of a table in one pass over any partitions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def lazy(partitions: int) -> dd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("partitions", [1, 2, 6])
-def test_any_partitions_come_to_the_same(partitions):
+def test_any_partitions_give_the_same_encoder(partitions):
     alone = TableEncoder.fit(FRAME, target="sold")
-    found = TableEncoder.fit(lazy(partitions), target="sold")
-    assert found.classes == alone.classes == ("no", "yes")
-    assert found.rows == alone.rows == (4, 4, 8)  # Bonn and Ulm, a and b, weekdays
+    encoder = TableEncoder.fit(lazy(partitions), target="sold")
+    assert encoder.classes == alone.classes == ("no", "yes")
+    assert encoder.rows == alone.rows == (4, 4, 8)  # Bonn and Ulm, a and b, weekdays
     for name, values in alone.inputs(FRAME).items():
-        np.testing.assert_allclose(found.inputs(FRAME)[name], values, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(encoder.inputs(FRAME)[name], values, rtol=1e-6, atol=1e-6)
 
 
 def test_numbers_are_scaled_and_gaps_flagged():
@@ -67,14 +67,14 @@ def test_values_have_ids_of_which_0_is_unknown():
 
 def test_times_are_circles_and_weekdays():
     encoder = TableEncoder.fit(FRAME[["since"]])
-    found = encoder.inputs(FRAME)
-    assert found["ids"][:, 0].tolist() == [1, 2, 0, 2, 3, 6]
-    assert found["numbers"].shape == (6, 4)  # no hours
+    inputs = encoder.inputs(FRAME)
+    assert inputs["ids"][:, 0].tolist() == [1, 2, 0, 2, 3, 6]
+    assert inputs["numbers"].shape == (6, 4)  # no hours
     zoned = FRAME[["since"]].apply(lambda c: c.dt.tz_localize("UTC"))
-    np.testing.assert_allclose(TableEncoder.fit(zoned).inputs(zoned)["numbers"], found["numbers"])
+    np.testing.assert_allclose(TableEncoder.fit(zoned).inputs(zoned)["numbers"], inputs["numbers"])
 
 
-def test_numbers_may_be_names():
+def test_numbers_may_be_categories():
     encoder = TableEncoder.fit(FRAME[["rooms"]], categories=["rooms"], rare=1)
     assert encoder.inputs(FRAME)["ids"][:, 0].tolist() == [1, 2, 3, 4, 5, 6]
     whole = FRAME[["rooms"]].astype("int32")
@@ -89,7 +89,7 @@ def test_words_of_any_dtype_are_the_same(dtype):
     assert encoder.inputs(changed)["ids"].tolist() == encoder.inputs(FRAME)["ids"].tolist()
 
 
-def test_plain_data_brings_it_back():
+def test_an_encoder_comes_back_from_plain_data():
     encoder = TableEncoder.fit(FRAME, target="sold")
     assert TableEncoder.from_plain(*json.loads(json.dumps(encoder.plain()))) == encoder
     assert "7 of" not in repr(encoder)
@@ -108,10 +108,10 @@ def test_labels_of_any_type_are_numbered(labels):
 def test_floats_are_a_target_of_numbers():
     frame = FRAME.drop(columns="age").assign(price=[1.0, 2, 3, 4, 5, 6], w=1.0)
     samples = SampleSet.from_dataframe(frame, target="price", sample_weight="w")
-    held = samples.head(6)
-    assert held["y"].shape == (6, 1)
+    batch = samples.head(6)
+    assert batch["y"].shape == (6, 1)
     assert "w" not in [c.name for c in samples.encoder.columns]
-    assert held["sample_weight"].tolist() == [1.0] * 6
+    assert batch["sample_weight"].tolist() == [1.0] * 6
 
 
 def test_another_table_is_encoded_alike():
@@ -122,7 +122,7 @@ def test_another_table_is_encoded_alike():
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: TableEncoder.fit(FRAME, target="price"), r"none called \['price'\]; there are"),
         (
@@ -161,11 +161,11 @@ def test_another_table_is_encoded_alike():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(call, said):
-    with pytest.raises(DataError, match=said):
+def test_tables_that_do_not_fit_are_refused(call, message):
+    with pytest.raises(DataError, match=message):
         call()
 
 
-def test_an_unknown_task_is_told():
+def test_an_unknown_task_is_refused():
     with pytest.raises(SettingsError, match="task: expected 'auto', 'classes' or 'numbers'"):
         TableEncoder.fit(FRAME, target="sold", task="ranks")

@@ -1,4 +1,4 @@
-"""Texts on the workers of a cluster: counted, encoded and written there, to the same as here."""
+"""Padding and buckets of sequences; texts counted, encoded and written on workers as here."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_pads_and_cuts(sequences, length, keep):
     padded, mask = pad(Ragged.of(sequences), length, keep=keep)
     assert padded.shape == mask.shape == (len(sequences), length)
     for row, inside, sequence in zip(padded, mask, sequences, strict=True):
-        kept = sequence[:length] if keep == "first" else sequence[-length:]
-        np.testing.assert_array_equal(row[inside], kept)
+        part = sequence[:length] if keep == "first" else sequence[-length:]
+        np.testing.assert_array_equal(row[inside], part)
         assert (row[~inside] == 0).all()
-        assert inside[: len(kept)].all()
+        assert inside[: len(part)].all()
 
 
 @given(SEQUENCES, st.integers(1, 5))
@@ -44,9 +44,9 @@ def test_is_as_narrow_as_the_longest(sequences, multiple):
 @given(SEQUENCES, st.sets(st.integers(1, 9), min_size=1))
 def test_buckets_hold_each_sequence_once_in_the_narrowest(sequences, bounds):
     bounds, lengths = sorted(bounds), list(map(len, sequences))
-    found = buckets(lengths, bounds)
-    assert sorted(i for _, where in found for i in where) == list(range(len(sequences)))
-    for bound, where in found:
+    by_bound = buckets(lengths, bounds)
+    assert sorted(i for _, where in by_bound for i in where) == list(range(len(sequences)))
+    for bound, where in by_bound:
         assert all(bound == next((b for b in bounds if b >= lengths[i]), bounds[-1]) for i in where)
 
 
@@ -99,7 +99,7 @@ class Elsewhere(Tokenizer):
         return super().__call__(text)
 
 
-def test_all_of_it(client, tmp_path):
+def test_workers_count_encode_and_write_texts(client, tmp_path):
     here = Vocabulary.build(TEXTS)
     bag = db.from_sequence(TEXTS, npartitions=5)
     with client.as_current():

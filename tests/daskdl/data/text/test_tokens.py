@@ -50,7 +50,7 @@ def test_nothing_but_spaces_is_lost(text):
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), b"bytes", 3])
-def test_refuses_what_is_no_text(value):
+def test_refuses_values_that_are_no_text(value):
     with pytest.raises(DataError, match="expected a text, found"):
         Tokenizer()(value)
 
@@ -65,7 +65,7 @@ TEXTS = st.lists(st.text(alphabet="ab .", max_size=12), min_size=1, max_size=20)
 
 @settings(max_examples=10)
 @given(TEXTS, st.integers(1, 20))
-def test_the_same_of_a_list_a_bag_and_samples(texts, partitions):
+def test_counts_of_a_list_a_bag_and_samples_are_the_same(texts, partitions):
     expected = Counter(token for text in texts for token in Tokenizer()(text))
     assert count_words(texts, Tokenizer()) == expected
     assert count_words(db.from_sequence(texts, npartitions=partitions), Tokenizer()) == expected
@@ -92,7 +92,7 @@ def test_says_which_text_is_none():
         count_words(["a", None], Tokenizer())
 
 
-def test_says_what_it_counts():
+def test_refuses_other_collections():
     with pytest.raises(SettingsError, match=r"expected a dask Bag, .* found str"):
         count_words("one text", Tokenizer())
     with pytest.raises(DataError, match=r"expected samples with 'text', found \['x'\]"):
@@ -100,7 +100,7 @@ def test_says_what_it_counts():
 
 
 @given(st.integers(2, 60), st.integers(1, 8), st.integers(1, 8), st.integers(1, 5))
-def test_each_window_and_the_token_after_each_of_its_own(n, steps, stride, partitions):
+def test_windows_and_the_next_token_of_each_token(n, steps, stride, partitions):
     ids = np.arange(n)
     starts = range(0, n - steps, stride)
     if not len(starts):
@@ -115,16 +115,16 @@ def test_each_window_and_the_token_after_each_of_its_own(n, steps, stride, parti
     assert samples.recipes[0].load().nbytes == samples.recipes[0].nbytes
 
 
-def test_the_same_of_any_source(tmp_path):
+def test_windows_of_any_source_are_the_same(tmp_path):
     ids = np.random.default_rng(0).integers(0, 50, 103).astype(np.int32)
     stored = zarr.create_array(tmp_path / "ids.zarr", data=ids, chunks=(10,))
     expected = all_of(language_windows(ids, 7, stride=3, partitions=4))
     for source in (stored, da.from_array(ids, chunks=20), Ragged(ids, np.array([0, 40, 103]))):
         samples = language_windows(source, 7, stride=3, partitions=4)
         assert samples.lengths == (8, 8, 8, 8)
-        found = all_of(samples)
-        np.testing.assert_array_equal(found["x"], expected["x"])
-        np.testing.assert_array_equal(found["y"], expected["y"])
+        batch = all_of(samples)
+        np.testing.assert_array_equal(batch["x"], expected["x"])
+        np.testing.assert_array_equal(batch["y"], expected["y"])
 
 
 def test_a_partition_carries_its_own_tokens_only():

@@ -57,7 +57,7 @@ def test_encodes_many():
         vocabulary.encode_all(["a", "b", None])
 
 
-def test_what_looks_special_is_unknown():
+def test_words_like_special_ones_are_unknown():
     assert Vocabulary.build(TEXTS).encode(["<padding>", "<unknown>"]).tolist() == [1, 1]
     assert "<padding>" not in Vocabulary.build(TEXTS)
 
@@ -91,9 +91,9 @@ def test_pickles_without_its_index():
     before = len(pickle.dumps(vocabulary))
     vocabulary.encode("a")
     assert len(pickle.dumps(vocabulary)) == before
-    again = pickle.loads(pickle.dumps(vocabulary))
-    assert again == vocabulary
-    assert again.encode("a").tolist() == [2]
+    copy = pickle.loads(pickle.dumps(vocabulary))
+    assert copy == vocabulary
+    assert copy.encode("a").tolist() == [2]
 
 
 LINES = "the 0.5 -1 2e-1\n. . . 1 2 3\ncat 4 5 6\nat a@b.c 7 8 9\n"
@@ -164,7 +164,7 @@ def test_names_what_is_no_file_of_vectors(tmp_path):
         read_vectors(tmp_path / "good.txt", {"bird"})
 
 
-def test_an_embedding_starts_from_them(path):
+def test_an_embedding_starts_from_vectors(path):
     vocabulary = Vocabulary(["cat", "bird", "the"])
     vectors = read_vectors(path, vocabulary)
     table = vectors.table(vocabulary, seed=1)

@@ -1,4 +1,4 @@
-"""Windows of a scene as samples are what slices of its arrays are, whatever holds these."""
+"""Windows of a scene are slices of its arrays, whatever kind of array these are."""
 
 from functools import partial
 
@@ -31,7 +31,7 @@ def _small_partitions(monkeypatch):
 
 @pytest.fixture(params=["numpy", "dask", "mixed", "zarr", "xarray", "opened"])
 def scene(request, tmp_path):
-    """Return an image and its mask as they may lie."""
+    """Return an image and its mask in each kind of array."""
     names = ("y", "x", "band"), ("y", "x")
     fine = np.kron(MASK, np.ones((2, 2), np.uint8))
     data = xr.Dataset({"image": (names[0], IMAGE), "mask": (names[1], fine)})
@@ -62,14 +62,14 @@ def test_windows_are_slices_whatever_holds_the_arrays(scene):
     )
     assert samples.partitions > 3
     assert samples.has_schema
-    batch, found = all_of(samples), set()
+    batch, corners = all_of(samples), set()
     of = 100 // len(mask)
     for x, y in zip(batch["x"], batch["y"], strict=True):
         (i,), (j,) = ({int(v) for v in np.argwhere(x[0, 0, 0] == IMAGE)[:, k]} for k in (0, 1))
         np.testing.assert_array_equal(x, IMAGE[i : i + 32, j : j + 16])
         np.testing.assert_array_equal(y, mask[i // of : (i + 32) // of, j // of : (j + 16) // of])
-        found.add((i, j))
-    assert found == {(i, j) for i in range(0, 69, 16) for j in range(0, 65, 16)}
+        corners.add((i, j))
+    assert corners == {(i, j) for i in range(0, 69, 16) for j in range(0, 65, 16)}
     again = samples.repartition(2).map_batches(lambda b: {"x": b["x"] + 1}).stream(held=40_000)
     np.testing.assert_array_equal(all_of(again)["x"], batch["x"] + 1)
 
@@ -83,17 +83,17 @@ def test_an_axis_of_single_places_is_in_no_sample_and_other_arrays_may_lack_axes
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_windows_are_kept_where_something_is(lazy):
+def test_windows_are_chosen_by_where(lazy):
     place = np.zeros((100, 80), bool)
     place[40, 70] = True
     where = da.from_array(place, chunks=20) if lazy else place
     data = {"x": IMAGE, "y": place}
-    kept = SampleSet.from_windows(data, {0: 32, 1: 16}, step=16, where=where)
+    chosen = SampleSet.from_windows(data, {0: 32, 1: 16}, step=16, where=where)
     other = SampleSet.from_windows(
         data, {0: 32, 1: 16}, step=16, where=lambda b: b["y"].any((1, 2))
     )
-    np.testing.assert_array_equal(all_of(kept)["x"], all_of(other)["x"])
-    assert len(kept) == 2
+    np.testing.assert_array_equal(all_of(chosen)["x"], all_of(other)["x"])
+    assert len(chosen) == 2
     with pytest.raises(DataError, match="at least one window of which it is true"):
         SampleSet.from_windows(data, {0: 32, 1: 16}, where=place & False)
 
@@ -144,8 +144,8 @@ def test_windows_of_scenes_of_other_sizes_are_one_set(tmp_path):
     assert len(samples) == 5 * 4 + 2 * 2
     assert (all_of(samples)["x"].min((1, 2, 3)) > 5).sum() == 4
     where = [IMAGE[..., 0] > 9, small[..., 0] < 9]
-    kept = SampleSet.from_windows([IMAGE, small], {0: 20, 1: 20}, where=where)
-    assert (all_of(kept)["x"] > 5).all()
+    chosen = SampleSet.from_windows([IMAGE, small], {0: 20, 1: 20}, where=where)
+    assert (all_of(chosen)["x"] > 5).all()
     with pytest.raises(DataError, match="windows have the same arrays"):
         SampleSet.from_windows([IMAGE, small.astype(float)], {0: 20, 1: 20})
     with pytest.raises(SettingsError, match="an array for each of 2 scenes, found 1"):
@@ -172,13 +172,13 @@ def test_sets_of_blocks_share_no_cell(step, block, seed):
     samples = SampleSet.from_windows(cells, {0: 16, 1: 20}, step=step)
     try:
         parts = samples.split((0.5, 0.5), seed=seed, blocks={0: block})
-    except SettingsError:  # no window lies whole in the blocks of one
+    except SettingsError:  # one set's blocks have no whole window
         reject()
     one, other = ({*all_of(part)["x"].ravel()} for part in parts)
     assert not one & other
 
 
-def test_sets_at_random_that_share_cells_are_told_and_blocks_that_are_too_large():
+def test_splits_that_share_cells_warn_and_too_large_blocks_are_refused():
     samples = SampleSet.from_windows(IMAGE, {0: 32, 1: 16}, step=16)
     with pytest.warns(UserWarning, match=r"overlap along 0, .* give blocks, such as \{0: 128"):
         samples.split((0.5, 0.5))
@@ -192,9 +192,9 @@ def test_an_augmentation_moves_image_and_mask_together():
     both = {"x": IMAGE, "y": (IMAGE[..., 0] > 0).astype(np.uint8)}
     flip = partial(HorizontalFlip(0.5), columns=Columns(masks="y"))
     samples = SampleSet.from_windows(both, {0: 20, 1: 16}).map(flip)
-    batch, plain = all_of(samples), all_of(SampleSet.from_windows(both, {0: 20, 1: 16}))
+    batch, unflipped = all_of(samples), all_of(SampleSet.from_windows(both, {0: 20, 1: 16}))
     np.testing.assert_array_equal(batch["y"], batch["x"][..., 0] > 0)
-    assert (batch["x"] != plain["x"]).any()
+    assert (batch["x"] != unflipped["x"]).any()
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_a_fit_has_the_same_bits_whatever_holds_the_windows():
         ({0: 8, 1: 8}, {"where": np.ones((3, 3))}, "a number for each cell"),
     ],
 )
-def test_mistakes_are_told(window, options, sentence):
+def test_mistakes_are_sentences(window, options, sentence):
     with pytest.raises((DataError, SettingsError), match=sentence):
         SampleSet.from_windows({"x": IMAGE, "y": MASK}, window, **options)
     lazy = da.from_array(IMAGE)
