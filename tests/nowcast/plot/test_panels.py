@@ -153,6 +153,16 @@ def test_probability_of_one_is_shown_by_default_and_others_when_asked():
     assert _extra_rows("plain", forecast(), None, 2) == ({}, {})
 
 
+def test_frames_before_a_row_of_probabilities_are_the_event():
+    before = frames(-2, 0)
+    before[2, :2] = [[0.5], [1.0]]
+    before[2, 2] = np.nan
+    panels = Panels.of(uncertain(), before=before)
+    event = panels.input_of("forecast\n1 mm/h or more", 2)
+    np.testing.assert_array_equal(event[:3, 0], [0, 1, np.nan])
+    np.testing.assert_array_equal(panels.input_of("forecast", 2), before[2])
+
+
 def test_fraction_of_members_is_a_probability_too():
     made = uncertain(3).drop_vars("exceedance_probability")
     rows, _ = _extra_rows("steps", made, (1.0,), 0)
