@@ -45,7 +45,7 @@ def test_every_sample_once_per_epoch(lengths, batch_size, seed, epoch):
 
 
 @given(LENGTHS, st.integers(1, 30), st.data())
-def test_a_part_of_an_epoch_is_that_part(lengths, batch_size, data):
+def test_a_part_of_an_epoch_has_the_same_shares(lengths, batch_size, data):
     """A run that goes on within an epoch goes on with the samples that were not drawn."""
     batches = Batches(lengths, batch_size)
     first = data.draw(st.integers(0, len(batches)))

@@ -105,7 +105,7 @@ def test_refuses_other_depths_and_stems():
         ResNet(18, stem="cifar")
 
 
-def test_has_the_parameters_of_the_paper_with_full_connections():
+def test_lenet_has_the_parameters_of_the_paper_with_full_connections():
     assert LeNet5().flat.size == 61_706
     assert LeNet5()(pictures(28, 1)).shape == (4, 10)
 
@@ -126,7 +126,7 @@ PLACES = (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)
 
 
 @pytest.mark.long
-def test_published_parameters():
+def test_vgg16_has_the_published_parameters():
     """As torchvision's page has them; drawing so many weights takes a while."""
     assert VGG16().flat.size == 138_357_544
 

@@ -77,7 +77,7 @@ def test_codes_are_signs():
     assert model.codes(x[:0]).shape == (0, 2)
 
 
-def test_its_file(tmp_path):
+def test_a_file_restores_the_model(tmp_path):
     file_brings_back(DeepBit(16, Trunk()), pictures(), tmp_path / "deepbit.safetensors")
 
 

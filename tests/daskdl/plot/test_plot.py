@@ -67,7 +67,7 @@ def test_places_and_captions(tmp_path):
     captioned.save(tmp_path / "x.png")
 
 
-def test_nothing_found():
+def test_a_sheet_of_no_results():
     assert plot.contact_sheet([colour(1, 2, 3)], [[]]).width == 96 + 3 * 6
     assert plot.contact_sheet([], []).height > 0
 

@@ -126,7 +126,7 @@ def test_masks_take_the_nearest_value():
     np.testing.assert_array_equal(layers[..., 1], expected)
 
 
-def test_masks_are_nothing_where_a_map_leads_outside():
+def test_masks_are_zero_where_a_map_leads_outside():
     mask = np.array([[1, 2], [3, 4]], np.uint8)
     turned = warped(mask, np.array([[1.0, 0, -1], [0, 1, 0]]), np.array([2, 3]))
     np.testing.assert_array_equal(turned, [[0, 1, 2], [0, 3, 4]])

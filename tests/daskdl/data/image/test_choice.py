@@ -24,7 +24,7 @@ from daskdl.errors import ShapeError
 from tests.daskdl.data.image.pictures import labelled, photo, photos, where
 
 
-def test_each_goes_through_one():
+def test_each_image_goes_through_one_transform():
     images = np.repeat(photos(1), 300, 0)
     choice = RandomChoice([HorizontalFlip(1), VerticalFlip(1), Pipeline([])], [1, 2, 1])
     result = choice(images, np.random.default_rng(0))

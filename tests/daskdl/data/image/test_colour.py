@@ -181,12 +181,12 @@ def test_a_mean_image_is_taken_off_pixel_by_pixel():
         (0, (58, 57, 57), "std: expected fractions of white"),
     ],
 )
-def test_what_does_not_fit_levels_is_refused(mean, std, says):
+def test_means_that_do_not_fit_levels_are_refused(mean, std, says):
     with pytest.raises(SettingsError, match=says):
         Normalize(mean, std)(photo())
 
 
-def test_the_channels_have_to_be_the_images():
+def test_means_have_to_fit_the_channels():
     with pytest.raises(ShapeError, match=r"Normalize: mean: expected 1 channels .* found 3"):
         Normalize()(photo()[..., :1])
 

@@ -110,7 +110,7 @@ def test_no_images_have_the_shape_that_images_would_have():
         ({**labelled(), "masks": []}, "Resize: masks: expected those of 1 images, found 0"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_sentence(batch, says):
+def test_batches_that_do_not_fit_are_refused_in_a_sentence(batch, says):
     with pytest.raises(ShapeError, match=says):
         Resize(8)(batch)
 

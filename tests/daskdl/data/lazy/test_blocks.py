@@ -174,7 +174,7 @@ def test_a_fit_that_shuffles_locally_streams():
 
 
 @pytest.mark.parametrize("held", ["many", 0, None])
-def test_what_is_no_number_of_bytes_is_refused(held):
+def test_a_bound_that_is_no_number_of_bytes_is_refused(held):
     with pytest.raises(SettingsError, match="held: expected"):
         SampleSet.from_arrays(x=np.arange(8)).stream(held=held)
 

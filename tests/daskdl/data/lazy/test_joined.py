@@ -33,7 +33,7 @@ def recipes_of(lengths):
 
 
 @given(LENGTHS, st.data())
-def test_a_cut_is_that_stretch(lengths, data):
+def test_a_cut_has_the_samples_of_its_stretch(lengths, data):
     n = sum(lengths)
     start = data.draw(st.integers(0, n - 1))
     stop = data.draw(st.integers(start + 1, n))

@@ -84,7 +84,7 @@ def test_rows_become_samples_in_the_order_of_the_key(server):
     assert 14 * ROWS <= samples.nbytes < 40 * ROWS
 
 
-def test_types(server):
+def test_columns_keep_their_types(server):
     fields = {"score": "score", "price": "price", "name": "name", "tags": "tags", "raw": "image"}
     batch = all_of(samples_of(server, x=["label", "twice"], y="twice", **fields))
     numbers = np.arange(ROWS)

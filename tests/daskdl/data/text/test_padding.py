@@ -34,7 +34,7 @@ def test_pads_and_cuts(sequences, length, keep):
 
 
 @given(SEQUENCES, st.integers(1, 5))
-def test_is_as_narrow_as_the_longest(sequences, multiple):
+def test_padding_is_as_narrow_as_the_longest_sequence(sequences, multiple):
     padded, _ = pad(Ragged.of(sequences), multiple=multiple)
     longest = max(map(len, sequences))
     assert padded.shape[1] % multiple == 0
