@@ -135,5 +135,5 @@ def _without_debug(arguments: list[str]) -> tuple[list[str], bool]:
     """Return the arguments without ``--debug`` before any ``--``, and whether it was there."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options, values = arguments[:end], arguments[end:]
-    kept = [argument for argument in options if argument != "--debug"]
-    return kept + values, len(kept) < end
+    remaining = [argument for argument in options if argument != "--debug"]
+    return remaining + values, len(remaining) < end

@@ -104,15 +104,15 @@ OF_OPTIM = ("learning_rate", "momentum", "weight_decay")
 def check_keywords(
     where: str,
     known: Collection[str],
-    given: Iterable[str],
-    beside: Mapping[str, Collection[str]] | None = None,
+    keywords: Iterable[str],
+    alternatives: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """Raise a SettingsError for an unknown argument, with our name for it.
 
-    ``where`` is the called function, for the error; ``beside`` maps names of other functions that
-    the user may have meant to their arguments.
+    ``where`` is the called function, for the error; ``alternatives`` maps names of other functions
+    that the user may have meant to their arguments.
     """
-    for name in given:
+    for name in keywords:
         if name in known:
             continue
         same = [ours for ours in known if name in CALLED.get(ours, ())]
@@ -122,16 +122,16 @@ def check_keywords(
             )
         near = ", ".join(nearest(name, known))
         wanted = f"arguments such as {near}" if near else "no arguments by name"
-        hint = _owner(name, beside) if beside else ""
+        hint = _owner(name, alternatives) if alternatives else ""
         raise SettingsError(f"{where}: expected {wanted}, found {name}={hint}")
 
 
-def _owner(name: str, beside: Mapping[str, Collection[str]]) -> str:
+def _owner(name: str, alternatives: Mapping[str, Collection[str]]) -> str:
     """Return the end of an error that names the function with this argument; "" if none has it."""
     if name in ("early_stopping", "early_stopping_rounds"):
         return "; Trainer.fit(..., callbacks=[EarlyStopping(5)]) stops early"
     for ours in (name, *(known for known, others in CALLED.items() if name in others)):
-        for where, known in beside.items():
+        for where, known in alternatives.items():
             if ours in known:
                 return f"; give {ours}= to {where}"
         if ours in OF_OPTIM:
@@ -148,13 +148,13 @@ def named(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
         if not parameters.keys() >= keywords.keys():
-            check_keywords(where, known, keywords, _beside(function, type(arguments[0])))
+            check_keywords(where, known, keywords, _alternatives(function, type(arguments[0])))
         return function(*arguments, **keywords)
 
     return call
 
 
-def _beside(function: Callable[..., Any], cls: type) -> dict[str, list[str]]:
+def _alternatives(function: Callable[..., Any], cls: type) -> dict[str, list[str]]:
     """Return the arguments of a class's constructor and methods, except ``function``, by name."""
     public = [(f"{cls.__name__}.{n}", f) for n, f in inspect.getmembers(cls) if n[0] != "_"]
     return {

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 def until_done(
     cluster: Cluster,
-    what: str,
+    purpose: str,
     attempt: Callable[[], T],
     after_loss: Callable[[], None],
     functions: Sequence[str] = (),
@@ -33,20 +33,20 @@ def until_done(
     tries = int(setting("attempts"))
     for left in reversed(range(tries)):
         try:
-            with for_caller(), daskdl_there(what):
+            with for_caller(), daskdl_there(purpose):
                 return attempt()
         except lost() as error:
-            cluster.check_scheduler(what, error)
+            cluster.check_scheduler(purpose, error)
             if not left:
                 losses = cluster.losses()
                 called = f"; the tasks call {', '.join(functions)}" if functions else ""
                 raise ClusterError(
-                    f"{what}: tried {tries} times, each time data were lost with their "
+                    f"{purpose}: tried {tries} times, each time data were lost with their "
                     f"workers, at last by {_first_line(error)}{losses}"
                     f"{called}; see the workers' logs for what ends their processes"
                 ) from error
             logger.warning(
-                "%s: starting again, since %s%s", what, _first_line(error), cluster.losses()
+                "%s: starting again, since %s%s", purpose, _first_line(error), cluster.losses()
             )
             after_loss()
     raise AssertionError("the last attempt has returned or raised")

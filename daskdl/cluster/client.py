@@ -50,10 +50,10 @@ def lost() -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _leaving(what: str) -> Iterator[None]:
+def _leaving(purpose: str) -> Iterator[None]:
     """Turn a scheduler's KeyError about a worker that has just left into a ConnectionError."""
     try:
-        with daskdl_there(what):
+        with daskdl_there(purpose):
             yield
     except KeyError as error:
         raise ConnectionError(f"{error} has left the cluster") from error
@@ -78,18 +78,18 @@ class Cluster:
         """Whether the client is connected to the scheduler."""
         return str(self._client.status) == "running"
 
-    def workers(self, what: str, without: Container[str] = ()) -> dict[str, int]:
+    def workers(self, purpose: str, without: Container[str] = ()) -> dict[str, int]:
         """Return address and threads of the workers that take tasks; wait for the first.
 
         Workers in ``without`` and :meth:`silent` ones do not count. Raises ClusterError when no
         worker arrives within ``daskdl.no-workers-timeout``, or the scheduler is gone.
         """
-        limit, began, told = seconds("no-workers-timeout"), time.monotonic(), False
+        limit, began, warned = seconds("no-workers-timeout"), time.monotonic(), False
         asking = None
         while True:
-            running = self.running(what)
+            running = self.running(purpose)
             if silent := self._heartbeats.silent:
-                silent = self.silent(what)
+                silent = self.silent(purpose)
             self._seen.update(running)
             usable = {w: n for w, n in running.items() if w not in without and w not in silent}
             if usable:
@@ -99,13 +99,13 @@ class Cluster:
             if waited > limit:
                 losses = self.losses()
                 raise ClusterError(
-                    f"{what}: expected workers at {self._address}, found none for {limit:g} s"
+                    f"{purpose}: expected workers at {self._address}, found none for {limit:g} s"
                     f"{losses}; {IF_LOST if losses else IF_NONE}"
                 )
-            if not told:
-                told = True
+            if not warned:
+                warned = True
                 logger.warning(
-                    "%s: no worker at %s, waiting up to %g s for one", what, self._address, limit
+                    "%s: no worker at %s, waiting up to %g s for one", purpose, self._address, limit
                 )
                 # An adaptive cluster starts workers only for waiting tasks.
                 asking = self._client.submit(int, pure=False)
@@ -138,19 +138,19 @@ class Cluster:
         return futures
 
     def compute(
-        self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place, what: str
+        self, graph: Mapping[Key, Any], keys: Sequence[Key], place: Place, purpose: str
     ) -> list[Any]:
         """Submit a graph to the scheduler, wait for it, and return the results of ``keys``."""
         futures = self.submit(graph, keys, place)
         try:
-            self.wait(futures, what, place.addresses)
+            self.wait(futures, purpose, place.addresses)
             return self.fetch(futures)
         finally:
             for future in futures:  # otherwise an exception's traceback keeps them and their tasks
                 future.release()
 
     def wait(
-        self, futures: Sequence[Future], what: str, addresses: Sequence[str] | None = None
+        self, futures: Sequence[Future], purpose: str, addresses: Sequence[str] | None = None
     ) -> None:
         """Wait until all futures are done, and raise the exception of the first failed one.
 
@@ -163,25 +163,25 @@ class Cluster:
             if self.done(futures, 1.0):
                 break
             if time.monotonic() - heard > HEARD_EVERY:
-                self._check_heard(futures[0].key, what, addresses)
+                self._check_heard(futures[0].key, purpose, addresses)
                 heard = time.monotonic()
             # This also logs a warning while there are no workers.
-            self.workers(what)
+            self.workers(purpose)
             if time.monotonic() - began > limit:
                 raise ClusterError(
-                    f"{what}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
-                    f"{self._at_work(futures[0].key, what)}; raise it in dask.config if it "
+                    f"{purpose}: expected an end within daskdl.stall-timeout = {limit:g} s, found "
+                    f"{self._at_work(futures[0].key, purpose)}; raise it in dask.config if it "
                     "takes so long"
                 )
         for future in futures:
             if future.status == "error":
                 raise future.exception(timeout=seconds("transfer-timeout"))
 
-    def _check_heard(self, key: Key, what: str, addresses: Sequence[str] | None) -> None:
+    def _check_heard(self, key: Key, purpose: str, addresses: Sequence[str] | None) -> None:
         """Raise a ConnectionError if a required worker is silent."""
-        silent = self.silent(what)
+        silent = self.silent(purpose)
         if silent and addresses is None:
-            at_work = self._asked(what, "processing")
+            at_work = self._asked(purpose, "processing")
             addresses = [a for a, keys in at_work.items() if any(map(same_run(key), keys))]
         for address in silent.keys() & set(addresses or ()):
             raise ConnectionError(
@@ -222,11 +222,11 @@ class Cluster:
         """Send a value to a worker, if possible without the scheduler."""
         return self._scatter([({name: value}, [address])])[0]
 
-    def broadcast(self, name: str, value: Any, what: str) -> Future:
+    def broadcast(self, name: str, value: Any, purpose: str) -> Future:
         """Send a value to every worker that takes tasks; workers pass it on to each other."""
-        there = list(self.workers(what))  # waits for the first
+        there = list(self.workers(purpose))  # waits for the first
         chosen = there if self._heartbeats.silent else None
-        return self._scatter([({name: value}, chosen)], what, broadcast=True)[0]
+        return self._scatter([({name: value}, chosen)], purpose, broadcast=True)[0]
 
     def send_each(self, name: str, values: Sequence[Any], addresses: Sequence[str]) -> list[Future]:
         """Send one value to each worker in parallel, under ``name-<number>``."""
@@ -236,7 +236,7 @@ class Cluster:
     def _scatter(
         self,
         sends: Iterable[tuple[dict[str, Any], list[str] | None]],
-        what: str = "sending to workers",
+        purpose: str = "sending to workers",
         broadcast: bool = False,
     ) -> list[Future]:
         """Send named values to workers in parallel, None for all workers."""
@@ -253,7 +253,7 @@ class Cluster:
             return await asyncio.gather(*scattering)
 
         limit = seconds("transfer-timeout")
-        with _leaving(what):
+        with _leaving(purpose):
             scattered = self._client.sync(scatter, callback_timeout=limit)
         return [future for futures in scattered for future in futures.values()]
 
@@ -272,10 +272,10 @@ class Cluster:
             result.append(next((w for w in sorted(holding) if w in workers), None))
         return result
 
-    def check_scheduler(self, what: str, error: BaseException) -> None:
+    def check_scheduler(self, purpose: str, error: BaseException) -> None:
         """Raise a ClusterError unless the scheduler still answers."""
         try:
-            self.running(what)
+            self.running(purpose)
         except ClusterError as gone:
             raise gone from error
 
@@ -284,16 +284,16 @@ class Cluster:
         error = future.exception(timeout=seconds("transfer-timeout"))
         return CancelledError(future.status) if error is None else error
 
-    def alive(self, what: str) -> set[str]:
+    def alive(self, purpose: str) -> set[str]:
         """Return the workers that the scheduler knows, also ones that take no tasks now."""
-        return set(self._asked(what, "ncores"))
+        return set(self._asked(purpose, "ncores"))
 
-    def silent(self, what: str) -> dict[str, float]:
+    def silent(self, purpose: str) -> dict[str, float]:
         """Return the workers that seem to be stopped or disconnected, and the seconds of silence.
 
         It must be called every few seconds; see :class:`daskdl.cluster.heartbeats.Heartbeats`.
         """
-        workers = self._asked(what, "identity")["workers"]
+        workers = self._asked(purpose, "identity")["workers"]
         last_seen = {address: float(it["last_seen"]) for address, it in workers.items()}
         self._heartbeats.look(last_seen, time.monotonic())
         return self._heartbeats.silent
@@ -315,29 +315,29 @@ class Cluster:
             return {}
         return answers
 
-    def install(self, plugin: WorkerPlugin, what: str) -> None:
+    def install(self, plugin: WorkerPlugin, purpose: str) -> None:
         """Install a plugin on all workers, also on those that arrive later.
 
         If a worker is lost meanwhile, the scheduler's call fails, and the installation is repeated;
         so a plugin may be removed and set up again. Raises ClusterError when the scheduler is gone,
         a worker lacks daskdl, or workers are lost again and again.
         """
-        with daskdl_there(what):
+        with daskdl_there(purpose):
             for _ in range(ATTEMPTS):
                 try:
                     self._client.register_plugin(plugin)
                     return
                 except Exception as error:
                     if isinstance(error, UNREACHABLE):
-                        self.check_scheduler(what, error)
+                        self.check_scheduler(purpose, error)
                     with suppress(Exception):  # or the scheduler would not send it again
                         self._client.unregister_worker_plugin(plugin.name)
                     if not isinstance(error, UNREACHABLE):
                         raise
                     last = error
             raise ClusterError(
-                f"{what}: expected workers to be there for a second, found that {ATTEMPTS} times "
-                f"one was lost ({one_line(last)}); see the workers' logs"
+                f"{purpose}: expected workers to be there for a second, found that {ATTEMPTS} "
+                f"times one was lost ({one_line(last)}); see the workers' logs"
             ) from last
 
     def lock(self, name: str) -> Any:
@@ -353,9 +353,9 @@ class Cluster:
         """Stop the renewals of a lock; Dask itself continues them while the client lives."""
         stop_renewing(self._client, lock)
 
-    def _at_work(self, key: Key, what: str) -> str:
+    def _at_work(self, key: Key, purpose: str) -> str:
         """Return a text on a worker that still computes for the run of a key, and its task."""
-        at_work = self._asked(what, "processing")
+        at_work = self._asked(purpose, "processing")
         for worker, keys in sorted(at_work.items()):
             keys_of_run = list(filter(same_run(key), keys))
             if keys_of_run:  # in the order of execution
@@ -364,11 +364,11 @@ class Cluster:
                 return f"worker {worker} still at {iteration}shard {shard} ({name.split('-')[0]})"
         return "no worker at work"
 
-    def running(self, what: str) -> dict[str, int]:
+    def running(self, purpose: str) -> dict[str, int]:
         """Return address and threads of the workers that take tasks, possibly none."""
-        return self._asked(what, "ncores_running")
+        return self._asked(purpose, "ncores_running")
 
-    def _asked(self, what: str, operation: str) -> dict[str, Any]:
+    def _asked(self, purpose: str, operation: str) -> dict[str, Any]:
         try:
             ask = scheduler_operation(self._client, operation)
             # A lost scheduler breaks its connection. A live one may take long for the first graph,
@@ -377,7 +377,7 @@ class Cluster:
             answers: dict[str, Any] = self._client.sync(ask, callback_timeout=limit)
         except UNREACHABLE as error:
             raise ClusterError(
-                f"{what}: the scheduler at {self._address} does not answer any more; start the "
+                f"{purpose}: the scheduler at {self._address} does not answer any more; start the "
                 "cluster and run again, from the checkpoint if there is one"
             ) from error
         return answers

@@ -139,31 +139,31 @@ def _opened(
         yield client
 
 
-def _no_cluster(found: object) -> SettingsError:
+def _no_cluster(cluster: object) -> SettingsError:
     return SettingsError(
         'cluster: expected "local", an address such as tcp://host:8786, a scheduler file (.json), '
-        f"a job queue (.yaml), a Dask cluster or a client, found {found!r}; give one of these"
+        f"a job queue (.yaml), a Dask cluster or a client, found {cluster!r}; give one of these"
     )
 
 
-def wait_for(client: Client, workers: int, what: str, patience: float = PATIENCE) -> None:
+def wait_for(client: Client, workers: int, purpose: str, patience: float = PATIENCE) -> None:
     """Wait until ``workers`` have arrived; log a warning if they have not yet.
 
     Raises ClusterError when they have not arrived after ``patience`` seconds; it begins with
-    ``what``.
+    ``purpose``.
     """
     there, address = len(client.nthreads()), client.scheduler.address
     if there >= workers:
         return
     logger.warning(
         "%s: waiting up to %g s for %d workers at %s, of which %d are there",
-        what, patience, workers, address, there,
+        purpose, patience, workers, address, there,
     )  # fmt: skip
     try:
         client.wait_for_workers(workers, timeout=patience)
     except TimeoutError as error:
         raise ClusterError(
-            f"{what}: expected {workers} workers at {address} within {patience:g} s, found "
+            f"{purpose}: expected {workers} workers at {address} within {patience:g} s, found "
             f"{len(client.nthreads())}; start workers, or see whether their jobs have started"
         ) from error
 

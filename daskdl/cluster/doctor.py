@@ -96,14 +96,14 @@ def diagnosis_of(client: Client) -> dict[str, Any]:
     }
 
 
-def _facts(name: str, found: Any) -> dict[str, Any]:
+def _facts(name: str, answer: Any) -> dict[str, Any]:
     """Return a diagnosis, or a sentence why there is none."""
-    if not isinstance(found, BaseException):
-        return dict(found)
-    if lacks_daskdl(found):
+    if not isinstance(answer, BaseException):
+        return dict(answer)
+    if lacks_daskdl(answer):
         reason = f"expected daskdl {__version__} as here, found none; install it there"
     else:
-        reason = f"expected a diagnosis, found {type(found).__name__}: {one_line(found)}"
+        reason = f"expected a diagnosis, found {type(answer).__name__}: {one_line(answer)}"
     return {"failed": f"{name}: {reason}"}
 
 

@@ -70,12 +70,12 @@ class TaskError(Exception):
 
 
 @contextmanager
-def naming(where: str, what: str = "") -> Iterator[None]:
+def naming(where: str, detail: str = "") -> Iterator[None]:
     """Add the place to an exception, as a :class:`TaskError`."""
     try:
         yield
     except Exception as error:
-        raise TaskError(where + at_worker() + what, error, users_line(error)) from error
+        raise TaskError(where + at_worker() + detail, error, users_line(error)) from error
 
 
 @contextmanager
@@ -89,7 +89,7 @@ def for_caller() -> Iterator[None]:
 
 
 @contextmanager
-def daskdl_there(what: str) -> Iterator[None]:
+def daskdl_there(purpose: str) -> Iterator[None]:
     """Turn a failed import on a machine without daskdl into a ClusterError with advice."""
     try:
         yield
@@ -97,7 +97,7 @@ def daskdl_there(what: str) -> Iterator[None]:
         if not lacks_daskdl(error):
             raise
         raise ClusterError(
-            f"{what}: expected daskdl {__version__} on every machine of the cluster, as here, "
+            f"{purpose}: expected daskdl {__version__} on every machine of the cluster, as here, "
             f"found one that lacks it ({one_line(error)}); daskdl doctor --cluster says which, "
             "install it there"
         ) from error

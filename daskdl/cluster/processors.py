@@ -26,7 +26,7 @@ def precision_on(name: str, client: Client | None) -> str:
     return resolved(name, all(answers.values()) if answers else permitted())
 
 
-def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
+def threads_of_task(client: Client | None, tasks: int, purpose: str) -> int:
     """Return ``daskdl.threads`` if set, otherwise the threads of a worker.
 
     Without a client, return this process's cores divided by ``tasks``, which run in parallel.
@@ -38,7 +38,7 @@ def threads_of_task(client: Client | None, tasks: int, what: str) -> int:
         return max(1, granted_cores() // max(1, tasks))
     from daskdl.cluster.client import Cluster
 
-    return min(Cluster(client).workers(what).values())
+    return min(Cluster(client).workers(purpose).values())
 
 
 #: Packages that compute, or compile code that does.

@@ -193,10 +193,10 @@ class Communicator:
             )
         step, shape = self._next(), next(iter(shapes), None)
         known = self.gather(None if shape is None else list(shape), (), step)
-        told = self.broadcast(next((s for s, _ in known or () if s is not None), None), step)
-        if told is None:
+        common = self.broadcast(next((s for s, _ in known or () if s is not None), None), step)
+        if common is None:
             raise ValueError("all_reduce: expected an array of at least one shard, found none")
-        vector = np.zeros(int(np.prod(told)), np.float32)
+        vector = np.zeros(int(np.prod(common)), np.float32)
         reduction = Reduction(self.plan, vector.size)
         for shard in self.shards:
             array = by_shard.get(shard)
@@ -207,7 +207,7 @@ class Communicator:
             vector[s] = total[start:stop]
             start = stop
         self.all_gather(vector, step)
-        return vector.reshape(told)
+        return vector.reshape(common)
 
     def broadcast(self, note: Any, step: int | None = None) -> Any:
         """Return rank 0's note, which is plain data, on all ranks."""

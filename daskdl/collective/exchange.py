@@ -71,7 +71,7 @@ class Exchange:
         addresses: Mapping[int, str],
         names: Mapping[int, str],
         patience: float,
-        plain: bool = True,
+        plain_sockets: bool = True,
     ) -> Exchange:
         """Connect to peers.
 
@@ -88,7 +88,7 @@ class Exchange:
         addresses, names : mapping of peer to str
         patience : float
             Seconds to wait for a peer.
-        plain : bool
+        plain_sockets : bool
             False leaves all connections to the event loop; all ranks must say the same.
 
         Raises
@@ -99,7 +99,7 @@ class Exchange:
         exchange = cls(run, attempt, names, None, patience, rendezvous)
         if addresses:
             try:
-                exchange._connect(rank, addresses, plain)
+                exchange._connect(rank, addresses, plain_sockets)
             except BaseException as error:
                 exchange.close(f"{type(error).__name__}: {error}")
                 raise
@@ -183,14 +183,14 @@ class Exchange:
         loop = self._rendezvous.worker.loop.asyncio_loop
         return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    def _connect(self, rank: int, addresses: Mapping[int, str], plain: bool) -> None:
+    def _connect(self, rank: int, addresses: Mapping[int, str], plain_sockets: bool) -> None:
         assert self._rendezvous is not None
         who = self._run, self._attempt, rank
         self._comms = self._in_loop(self._rendezvous.meet(*who, addresses, self._patience))
         for comm in self._comms.values():
             comm.allow_offload = False  # a hop between threads costs more than it gives
         # Both ends of a connection are of one kind, so that the peer decides alike.
-        if plain and all(map(is_plain_tcp, self._comms.values())):
+        if plain_sockets and all(map(is_plain_tcp, self._comms.values())):
             sockets = self._in_loop(self._sockets(rank))
             self._transport = SocketTransport(sockets, self._patience, self._ended)
         else:

@@ -85,7 +85,7 @@ def run(
         raise SettingsError("run, shards: expected the data of at least one shard, found none")
     call = _Call(client, function, args, shards, timeout)
     try:
-        return until_done(call.cluster, call.what, call.attempt, call.after_loss)
+        return until_done(call.cluster, call.purpose, call.attempt, call.after_loss)
     finally:
         call.close()
 
@@ -103,21 +103,21 @@ class _Call:
     ) -> None:
         self.cluster, self._client = Cluster(client), client
         self._function, self._args, self._timeout = function, args, timeout
-        self.what = f"collective {getattr(function, '__name__', function)!s}"
+        self.purpose = f"collective {getattr(function, '__name__', function)!s}"
         self._id, self._attempt = uuid.uuid4().hex[:12], 0
         self._count = shards if isinstance(shards, int) else None
         self._data = None if isinstance(shards, int) else shards
         self._held: list[Future] = []
-        self.cluster.install(Rendezvous(), self.what)
+        self.cluster.install(Rendezvous(), self.purpose)
         self._lock = self.cluster.lock(TURN)
 
     def attempt(self) -> list[Any]:
         """Run the function once on the current workers."""
         self._attempt += 1
-        workers = self.cluster.workers(self.what)
+        workers = self.cluster.workers(self.purpose)
         if self._data is not None and not self._held:
             self._held = self._client.compute(list(self._data), allow_other_workers=True)
-            self.cluster.wait(self._held, self.what)
+            self.cluster.wait(self._held, self.purpose)
         if self._held:
             holders = self.cluster.holders(self._held, workers)
         else:
@@ -138,7 +138,7 @@ class _Call:
             futures = self.cluster.submit(graph, list(graph), Place(addresses))
             tasks = RankTasks(self.cluster, self._id, self._attempt, group, futures)
             limit = seconds("stall-timeout") if self._timeout is None else self._timeout
-            tasks.wait(self.what, limit)
+            tasks.wait(self.purpose, limit)
             return tasks.results()
         except BaseException as error:
             if tasks is not None:
@@ -163,11 +163,11 @@ class _Call:
     def _take_turn(self) -> None:
         limit = time.monotonic() + seconds("stall-timeout")
         while not self._lock.acquire(timeout=5):
-            self.cluster.workers(self.what)
+            self.cluster.workers(self.purpose)
             if time.monotonic() > limit:
                 raise ClusterError(
-                    f"{self.what}: expected a turn within daskdl.stall-timeout, found another fit "
-                    "or collective at work on the same cluster; wait for its end"
+                    f"{self.purpose}: expected a turn within daskdl.stall-timeout, found another "
+                    "fit or collective at work on the same cluster; wait for its end"
                 )
 
 

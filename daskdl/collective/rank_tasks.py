@@ -56,7 +56,7 @@ class RankTasks:
         """Whether some rank has failed or is lost."""
         return any(future.status not in UNDER_WAY for future in self._futures)
 
-    def wait(self, what: str, limit: float) -> None:
+    def wait(self, purpose: str, limit: float) -> None:
         """Wait until all ranks have ended.
 
         Raises
@@ -68,8 +68,8 @@ class RankTasks:
         Exception
             The error of a task.
         """
-        self._wait(None, what, limit)
-        self._raise(what)
+        self._wait(None, purpose, limit)
+        self._raise(purpose)
 
     def results(self) -> list[Any]:
         """Return the results of all ranks, after :meth:`wait`."""
@@ -89,7 +89,7 @@ class RankTasks:
                 future.release()
         return late
 
-    def _wait(self, asked: concurrent.Future[Any] | None, what: str, stall: float) -> Any:
+    def _wait(self, asked: concurrent.Future[Any] | None, purpose: str, stall: float) -> Any:
         """Wait for rank 0's answer or the tasks' end, or for a while when one is lost or failed."""
         began = looked = heard = time.monotonic()
         ended = 0.0
@@ -110,10 +110,10 @@ class RankTasks:
                 continue
             now = time.monotonic()
             if now - looked > pause:
-                alive, looked = self._cluster.alive(what), now
+                alive, looked = self._cluster.alive(purpose), now
                 lost = [r for r, a in enumerate(self._group.addresses) if a not in alive]
             if now - heard > max(HEARD_EVERY, 2 * pause):
-                self._silent, heard = self._cluster.silent(what), now
+                self._silent, heard = self._cluster.silent(purpose), now
             late = [r for r, future in enumerate(self._futures) if future.status == "pending"]
             silent = [r for r in late if self._group.addresses[r] in self._silent]
             if not ended and (lost or silent or self.failed):
@@ -135,7 +135,7 @@ class RankTasks:
                 addresses = self._group.addresses
                 rank = next((r for r in late if "shard" in at.get(addresses[r], "")), late[0])
                 raise ClusterError(
-                    f"{what}: expected an end within {self._limit(stall)}, found "
+                    f"{purpose}: expected an end within {self._limit(stall)}, found "
                     f"{self._group.name(rank)} still at {at.get(addresses[rank]) or 'work'}; "
                     "see that worker's log, or allow more time"
                 )
@@ -147,10 +147,10 @@ class RankTasks:
     def _all_done(self, timeout: float) -> bool:
         return self._cluster.ended(self._futures, timeout)
 
-    def _raise(self, what: str) -> None:
+    def _raise(self, purpose: str) -> None:
         """Raise the most informative error of the ranks that failed."""
         errors = [
-            self._error(future, rank, what)
+            self._error(future, rank, purpose)
             for rank, future in enumerate(self._futures)
             if future.status != "finished"
         ]
@@ -161,17 +161,17 @@ class RankTasks:
         since = self._silent[self._group.addresses[rank]]
         return f"{self._group.name(rank)} has sent no heartbeat for {since:.0f} s"
 
-    def _error(self, future: Future, rank: int, what: str) -> BaseException:
+    def _error(self, future: Future, rank: int, purpose: str) -> BaseException:
         """Return why a rank failed."""
         name = self._group.name(rank)
         if future.status == "pending" and self._group.addresses[rank] in self._silent:
-            return BrokenGangError(f"{what}: {self._quiet(rank)}")
+            return BrokenGangError(f"{purpose}: {self._quiet(rank)}")
         if future.status == "pending":
-            return BrokenGangError(f"{what}: {name} does not come to an end")
+            return BrokenGangError(f"{purpose}: {name} does not come to an end")
         error = self._cluster.error(future)
         if not isinstance(error, lost()) or isinstance(error, BrokenGangError):
             return error
-        broken = BrokenGangError(f"{what}: {name} is lost ({type(error).__name__})")
+        broken = BrokenGangError(f"{purpose}: {name} is lost ({type(error).__name__})")
         broken.__cause__ = error
         return broken
 

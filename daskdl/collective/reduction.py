@@ -237,10 +237,10 @@ class Reduction:
             partial.rows.append((span, self._held[node].rows_in(span)))
 
 
-def rows_in(held: Sequence[tuple[Span, Sequence[Rows]]], span: Span) -> list[Rows]:
+def rows_in(pieces: Sequence[tuple[Span, Sequence[Rows]]], span: Span) -> list[Rows]:
     """Return the rows of each table that belong to a span, from pieces that cover it."""
     pieces_of_tables = []
-    for (start, stop), rows in sorted(held, key=lambda piece: piece[0]):
+    for (start, stop), rows in sorted(pieces, key=lambda piece: piece[0]):
         both = max(start, span[0]), min(stop, span[1])
         if both[0] < both[1]:
             pieces_of_tables.append([each.part(*rows_of(both, each.shape[0])) for each in rows])

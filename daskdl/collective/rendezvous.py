@@ -56,7 +56,7 @@ class Mailbox:
         with self._lock:
             return self._answers.setdefault(first, Future())
 
-    def given(self, first: int) -> None:
+    def drop(self, first: int) -> None:
         """Drop an answer."""
         with self._lock:
             self._answers.pop(first, None)
@@ -188,7 +188,7 @@ class Rendezvous(WorkerPlugin):
         if word is not None and (not mailbox.put(word) or not word):
             return None
         answer = await asyncio.wrap_future(mailbox.answer(first))
-        mailbox.given(first)
+        mailbox.drop(first)
         return None if answer is None else {"result": to_serialize(answer)}
 
     def mailbox(self, run: str, attempt: int) -> Mailbox:
@@ -230,9 +230,9 @@ class Rendezvous(WorkerPlugin):
         """Return why an attempt was ended, None if it was not."""
         return self._over(run, attempt)
 
-    def keep(self, run: str, attempt: int, kept: Any) -> None:
+    def keep(self, run: str, attempt: int, state: Any) -> None:
         """Keep a rank's state for its next task, if the attempt is not over."""
-        self.kept[run] = kept
+        self.kept[run] = state
         self.kept.move_to_end(run)
         while len(self.kept) > self.runs:
             self.kept.popitem(last=False)

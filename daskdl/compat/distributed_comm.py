@@ -30,6 +30,6 @@ def stream_of(comm: Comm) -> IOStream:
 def take_socket(stream: IOStream) -> socket.socket:
     """Return the socket of a stream, and remove it from the event loop."""
     stream.io_loop.remove_handler(stream.fileno())
-    plain: socket.socket = stream.socket.dup()
-    plain.setblocking(False)
-    return plain
+    duplicate: socket.socket = stream.socket.dup()
+    duplicate.setblocking(False)
+    return duplicate

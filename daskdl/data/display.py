@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def line(samples: SampleSet) -> str:
     """Return a SampleSet in a line; only one sample is loaded for it, once."""
-    told = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
+    kinds = ", ".join(f"{name}: {kind}" for name, kind in fields(samples).items()) or "..."
     parts = f"{samples.partitions} partition{'s' * (samples.partitions != 1)}"
     if not samples.is_counted:
-        return f"SampleSet({told}; samples not counted yet, in {parts})"
+        return f"SampleSet({kinds}; samples not counted yet, in {parts})"
     nbytes = bytes_of(samples)
     more = [size(nbytes)] if nbytes else []
     more += filter(None, [places(samples.recipes)])
-    return f"SampleSet({told}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
+    return f"SampleSet({kinds}; {', '.join([f'{len(samples):,} samples in {parts}', *more])})"
 
 
 def table(samples: SampleSet) -> str:

@@ -115,8 +115,8 @@ class Ragged:
             length = int(lengths.max(initial=0))
         result = np.full((len(self), length, *self.values.shape[1:]), value, self.dtype)
         inside = np.arange(length) < lengths[:, None]
-        kept = np.arange(len(self.values)) - np.repeat(self.offsets[:-1], lengths) < length
-        result[inside] = self.values[kept]
+        within = np.arange(len(self.values)) - np.repeat(self.offsets[:-1], lengths) < length
+        result[inside] = self.values[within]
         return result
 
 

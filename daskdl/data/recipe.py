@@ -213,7 +213,7 @@ class Excerpt(Recipe):
 
 def version_of_all(recipes: Sequence[Loadable]) -> str:
     """Return a digest of the versions of all files of recipes; "" if none is known."""
-    seen, told = set[int](), dict[str, None]()
+    seen, versions = set[int](), dict[str, None]()
     waiting: list[Loadable] = list(reversed(recipes))
     while waiting:
         recipe = waiting.pop().underlying
@@ -221,6 +221,6 @@ def version_of_all(recipes: Sequence[Loadable]) -> str:
             seen.add(id(recipe))
             if recipe.version:
                 # Of each file once, however the samples are cut.
-                told |= dict.fromkeys(recipe.version.splitlines())
+                versions |= dict.fromkeys(recipe.version.splitlines())
             waiting.extend(reversed(recipe.inputs))
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""
+    return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:16] if versions else ""

@@ -82,8 +82,8 @@ class Builder:
     ) -> list[str]:
         """Add a node with several results; return their names."""
         results = [self.free(name) for name in names]
-        kept = tuple((k, v) for k, v in attributes.items() if v is not None)
-        self.nodes.append(Node(operator, tuple(inputs), tuple(results), kept))
+        present = tuple((k, v) for k, v in attributes.items() if v is not None)
+        self.nodes.append(Node(operator, tuple(inputs), tuple(results), present))
         return results
 
     def constant(self, value: Any, dtype: Any = np.float32) -> str:

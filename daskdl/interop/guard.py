@@ -51,43 +51,43 @@ def damaged(where: object, sentence: str, kind: type[DaskdlError] = ModelFileErr
     return kind(f"{where}: {sentence}; copy or save it again")
 
 
-def existing(path: str | Path, what: str, kind: type[DaskdlError] = ModelFileError) -> Path:
-    """Return the path of an existing file; ``what`` names its kind in errors.
+def existing(path: str | Path, noun: str, kind: type[DaskdlError] = ModelFileError) -> Path:
+    """Return the path of an existing file; ``noun`` names its kind in errors.
 
     Raises ``kind`` when there is no file, or when it is a pointer of git-lfs, a web page or a
     server's error message.
     """
     path = Path(path)
     if path.is_dir():
-        raise kind(f"{path}: it is a folder, not a {what}; give a file in it")
+        raise kind(f"{path}: it is a folder, not a {noun}; give a file in it")
     if not path.is_file():
-        raise kind(f"{path}: there is no such {what}; check the path")
+        raise kind(f"{path}: there is no such {noun}; check the path")
     with path.open("rb") as file:
         start = file.read(len(_POINTER))
     if start == _POINTER:
         raise kind(
-            f"{path}: it is a pointer of git-lfs to the {what}, not the file itself; "
+            f"{path}: it is a pointer of git-lfs to the {noun}, not the file itself; "
             "git lfs pull fetches it"
         )
     if path.suffix not in (".json", ".xml") and _ANSWER.match(start):
         raise kind(
             f"{path}: it is a text that a server has sent, such as a web page or an error in "
-            f"JSON, not the {what} itself; read it, and fetch what it tells of"
+            f"JSON, not the {noun} itself; read it, and fetch what it tells of"
         )
     return path
 
 
 def check_keys(
-    where: str, found: Mapping[str, Any], read: Collection[str], plain: Collection[str] = ()
+    where: str, settings: Mapping[str, Any], read: Collection[str], ignored: Collection[str] = ()
 ) -> None:
     """Refuse settings of a layer that the reader does not know: they could change the results.
 
-    Known settings are those in ``read``, which its translator used, and those in ``plain``, which
+    Known settings are those in ``read``, which its translator used, and those in ``ignored``, which
     change no result, such as initializers. A setting that is None does not count.
     """
     unknown = [
-        name for name, value in found.items()
-        if value is not None and name not in read and name not in plain
+        name for name, value in settings.items()
+        if value is not None and name not in read and name not in ignored
     ]  # fmt: skip
     if unknown:
         raise ModelFileError(
@@ -97,17 +97,17 @@ def check_keys(
 
 
 def check_supported(
-    where: str, what: str, places: Iterable[tuple[str, str]], known: Container[str], advice: str
+    where: str, noun: str, places: Iterable[tuple[str, str]], known: Container[str], advice: str
 ) -> None:
     """Refuse a file with layers, modules or operators outside a table, and name them.
 
-    ``what`` is the word for them; ``places`` has the name and place of each. The error names the
+    ``noun`` is the word for them; ``places`` has the name and place of each. The error names the
     last place of each name.
     """
     unknown = {name: place for name, place in places if name not in known}
     if unknown:
         listed = "; ".join(f"{name} ({place})" for name, place in sorted(unknown.items()))
-        raise ModelFileError(f"{where}: {what} that are not supported: {listed}; {advice}")
+        raise ModelFileError(f"{where}: {noun} that are not supported: {listed}; {advice}")
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -143,7 +143,7 @@ def _beginning(path: Path) -> bytes:
 
 def _kind_of(beginning: bytes) -> tuple[str, str] | None:
     """Return the kind of a file by its first bytes, with advice; None if it is unknown."""
-    starts = (what for at, sign, what in _BEGINNINGS if beginning[at:].startswith(sign))
+    starts = (kind for at, sign, kind in _BEGINNINGS if beginning[at:].startswith(sign))
     return next(starts, None)
 
 

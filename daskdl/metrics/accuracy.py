@@ -88,8 +88,8 @@ class BinaryAccuracy(Share):
     def statistics(self, prediction: Any, target: Any, sample_weight: Any = None) -> Statistics:
         """Compare scores (...) with targets (...)."""
         prediction, target = same_shape(self, prediction, target)
-        told = (prediction >= self.threshold) == yes_or_no(self, target)
-        hits = told & ~np.isnan(prediction)
+        correct = (prediction >= self.threshold) == yes_or_no(self, target)
+        hits = correct & ~np.isnan(prediction)
         return hits_of(hits.reshape(-1), weights_of(self, sample_weight, target.shape))
 
 

@@ -55,9 +55,9 @@ class _Confusion(Metric):
         """Compare scores (..., C) with labels (...), or scores with targets of 0 and 1."""
         if self.classes is None:
             prediction, target = same_shape(self, prediction, target)
-            told, true = prediction >= self.threshold, yes_or_no(self, target)
+            positive, true = prediction >= self.threshold, yes_or_no(self, target)
             weight = weights_of(self, sample_weight, target.shape)
-            parts = told & true, told & ~true, ~told & true
+            parts = positive & true, positive & ~true, ~positive & true
             arrays = [amount(part, weight)[None] for part in parts]
         else:
             scores, labels = scores_and_labels(self, prediction, target)

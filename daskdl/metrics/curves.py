@@ -151,16 +151,16 @@ class PRAUC(_Curve):
     """
 
     def _areas(self, positive: Array, negative: Array) -> tuple[float, float, float]:
-        told, false = np.cumsum(positive), np.cumsum(negative)
+        true, false = np.cumsum(positive), np.cumsum(negative)
         some = positive > 0
-        positive, negative, told, false = (x[some] for x in (positive, negative, told, false))
+        positive, negative, true, false = (x[some] for x in (positive, negative, true, false))
         if not len(positive):
             return (float("nan"),) * 3
-        before = told - positive + 1
+        before = true - positive + 1
         precisions = (
             before / (before + false),  # the first positive after all negatives
-            told / (told + false),
-            told / (told + false - negative),  # all positives before any negative
+            true / (true + false),
+            true / (true + false - negative),  # all positives before any negative
         )
-        low, middle, high = (float((positive * p).sum() / told[-1]) for p in precisions)
+        low, middle, high = (float((positive * p).sum() / true[-1]) for p in precisions)
         return low, middle, high

@@ -183,16 +183,16 @@ class MeanAveragePrecision(Metric):
             last = np.append(scores[order][1:] != scores[order][:-1], True)[: len(scores)]
             right = statistics["right"][mine][order]
             false = statistics["counted"][mine][order] & ~right
-            told, wrong = (np.cumsum(x, 0)[last] for x in (right, false))
+            correct, wrong = (np.cumsum(x, 0)[last] for x in (right, false))
             for k in range(len(self.thresholds)):
-                result[label, k] = self._average(told[:, k], wrong[:, k], int(boxes))
+                result[label, k] = self._average(correct[:, k], wrong[:, k], int(boxes))
         return result
 
-    def _average(self, told: Array, wrong: Array, boxes: int) -> float:
+    def _average(self, correct: Array, wrong: Array, boxes: int) -> float:
         """Return the average precision from counts at each distinct score, highest first."""
-        some = told + wrong > 0
-        told, wrong = told[some], wrong[some]
-        recall, precision = told / boxes, told / (told + wrong)
+        some = correct + wrong > 0
+        correct, wrong = correct[some], wrong[some]
+        recall, precision = correct / boxes, correct / (correct + wrong)
         hull = np.maximum.accumulate(precision[::-1])[::-1]
         if self.style == "voc2010":
             return float((np.diff(recall, prepend=0) * hull).sum())

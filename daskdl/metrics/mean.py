@@ -94,13 +94,13 @@ class Output(Metric):
         """Return the metric."""
         return self.metric.value(statistics)
 
-    def _of(self, what: str, held: Any) -> Any:
-        names = list(held) if isinstance(held, Mapping) else list(range(len(held)))
-        if isinstance(held, (tuple, Mapping)) and self.name in names:
-            return held[self.name]  # type: ignore[index]
-        described = names if isinstance(held, (tuple, Mapping)) else "one array"
+    def _of(self, kind: str, values: Any) -> Any:
+        names = list(values) if isinstance(values, Mapping) else list(range(len(values)))
+        if isinstance(values, (tuple, Mapping)) and self.name in names:
+            return values[self.name]  # type: ignore[index]
+        described = names if isinstance(values, (tuple, Mapping)) else "one array"
         raise DataError(
-            f"{type(self.metric).__name__}: expected a {what} {self.name!r}, found {described}"
+            f"{type(self.metric).__name__}: expected a {kind} {self.name!r}, found {described}"
             "; name metrics as the model's results and the samples' y are named"
         )
 

@@ -75,8 +75,8 @@ class TabularNet(Module):
                 ) from error
         self.encoder = encoder
         # Arguments for the model file, as plain data.
-        kept = (encoder.plain(), tuple(hidden), features, dropout, sparse, seed)
-        self.__dict__["_arguments"] = kept, {}
+        arguments = (encoder.plain(), tuple(hidden), features, dropout, sparse, seed)
+        self.__dict__["_arguments"] = arguments, {}
         starts = np.cumsum([0, *encoder.rows])
         self._starts = starts[:-1]
         key = 100 * seed

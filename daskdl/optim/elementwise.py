@@ -85,7 +85,7 @@ class Elementwise(Grouped):
             at.overwrite,
         )
         vectors = {n: a for n, a in zip(starts, after, strict=True) if a is not None}
-        return new, vectors | self.kept(state)
+        return new, vectors | self.schedule_state(state)
 
     def init_rows(self, size: int) -> State:
         """Return the state of tables."""

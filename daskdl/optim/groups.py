@@ -98,9 +98,9 @@ class Grouped(Scheduled):
         self.init_rows(0)  # which raises
         raise NotImplementedError(f"{type(self).__name__} has to define step_rows_of_group()")
 
-    def decay_of(self, own: float | None) -> float:
+    def decay_of(self, of_group: float | None) -> float:
         """Return a group's weight decay: its own, or the method's."""
-        return self.weight_decay if own is None else own
+        return self.weight_decay if of_group is None else of_group
 
 
 @dataclass(frozen=True)

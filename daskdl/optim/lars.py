@@ -74,7 +74,7 @@ class LARS(Layerwise):
         )
         slots = [state["velocity"]]
         new, velocity = self.run(updates.momentum, weights, gradient, slots, rows, at.overwrite)
-        return new, {"velocity": velocity} | self.kept(state)
+        return new, {"velocity": velocity} | self.schedule_state(state)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class LAMB(Layerwise):
         rates = self.rate_at(at.iteration, state) * parts * ratio
         rows = np.stack([np.ones_like(w), np.zeros_like(w), -rates], axis=1)
         (new,) = self.run(updates.sgd, weights, back, [], rows, at.overwrite)
-        return new, {"mean": mean, "square": square} | self.kept(state)
+        return new, {"mean": mean, "square": square} | self.schedule_state(state)
 
     def _back(self, weights: Vector, gradient: Vector, state: State, at: Step) -> list[Vector]:
         """Return -r and the new moments."""

@@ -81,7 +81,7 @@ class LBFGS(Scheduled):
         after = {"gradient": g, "step": step}
         for i, (moved, changed) in enumerate(pairs):
             after |= {f"moved.{i:03d}": moved, f"changed.{i:03d}": changed}
-        return weights + step, after | self.kept(state)
+        return weights + step, after | self.schedule_state(state)
 
 
 def _newton(g: Vector, pairs: list[tuple[Vector, Vector]]) -> Vector:

@@ -56,7 +56,7 @@ class Scheduled(Method):
         after = self.learning_rate.observe(_schedules(state), metric)
         return state | {PREFIX + name: value for name, value in after.items()}
 
-    def kept(self, state: State) -> State:
+    def schedule_state(self, state: State) -> State:
         """Return the schedule's state, which a step does not change."""
         rate = self.learning_rate
         if isinstance(rate, float) or not isinstance(rate, Schedule):

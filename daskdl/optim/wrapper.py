@@ -37,7 +37,7 @@ class Wrapper(Method):
 
     def init(self, size: int) -> State:
         """Return the state of the one inside, and the own."""
-        inner, of_wrapper = self.method.init(size), self.own(size)
+        inner, of_wrapper = self.method.init(size), self.own_state(size)
         twice = inner.keys() & of_wrapper.keys()
         if twice:
             raise SettingsError(
@@ -47,7 +47,7 @@ class Wrapper(Method):
             )
         return inner | of_wrapper
 
-    def own(self, size: int) -> State:
+    def own_state(self, size: int) -> State:
         """Return the own state, under names with an own prefix."""
         return {}
 
@@ -62,7 +62,7 @@ class Wrapper(Method):
 
     def inner(self, state: State) -> State:
         """Return the state of the one inside."""
-        of_wrapper = self.own(0)
+        of_wrapper = self.own_state(0)
         return {name: value for name, value in state.items() if name not in of_wrapper}
 
     def rows_of(self, size: int) -> State:
@@ -120,7 +120,7 @@ class Accumulate(Wrapper):
         super().__post_init__()
         whole(self, "over", 1)
 
-    def own(self, size: int) -> State:
+    def own_state(self, size: int) -> State:
         """Return the sum of the gradients since the last step, zeros."""
         return {GRADIENT: np.zeros(size, np.float32)}
 
@@ -170,7 +170,7 @@ class EMA(Wrapper):
         super().__post_init__()
         below_one(self, "decay")
 
-    def own(self, size: int) -> State:
+    def own_state(self, size: int) -> State:
         """Return the average, zeros."""
         return {WEIGHTS: np.zeros(size, np.float32)}
 

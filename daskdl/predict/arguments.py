@@ -83,9 +83,9 @@ def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def wrong(where: str, expected: str, found: Any) -> SettingsError:
+def wrong(where: str, expected: str, actual: Any) -> SettingsError:
     """Return the error about an argument."""
-    shown = " ".join(repr(found).split())
+    shown = " ".join(repr(actual).split())
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     return SettingsError(f"{where}: expected {expected}, found {shown}")
 
@@ -94,39 +94,39 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def as_samples(where: str, given: Any, y: Any = None, model: Any = None) -> SampleSet:
+def as_samples(where: str, data: Any, y: Any = None, model: Any = None) -> SampleSet:
     """Return samples of x and y.
 
-    ``given`` is a SampleSet, an array (maybe of Dask), or a DataFrame of pandas or Dask. For a
+    ``data`` is a SampleSet, an array (maybe of Dask), or a DataFrame of pandas or Dask. For a
     DataFrame ``y`` may be a column's name, by default the target of the model's encoder, which
     workers apply. Raises SettingsError, which begins with ``where``, for anything else.
     """
-    if isinstance(given, SampleSet):
+    if isinstance(data, SampleSet):
         if y is not None:
             wanted = "none beside a SampleSet, which has its own"
             if isinstance(y, int):
                 wanted += f" (epochs={y} is how often it is seen)"
             raise wrong(f"{where}, y", wanted, y)
-        return given
-    if y is None and is_frame(given) and (encoder := encoder_of(model)) is not None:
+        return data
+    if y is None and is_frame(data) and (encoder := encoder_of(model)) is not None:
         y = encoder.target
-    if isinstance(y, str) and is_frame(given):
-        return _of_frame(where, given, y, encoder_of(model))
-    if not (hasattr(given, "shape") or isinstance(given, list) or is_nested(given)) or y is None:
+    if isinstance(y, str) and is_frame(data):
+        return _of_frame(where, data, y, encoder_of(model))
+    if not (hasattr(data, "shape") or isinstance(data, list) or is_nested(data)) or y is None:
         kinds = "a SampleSet, such as SampleSet.from_arrays(x=x, y=y), or X and y"
-        if is_frame(given):
+        if is_frame(data):
             kinds = "the name of the label's column beside a DataFrame, y='label'"
-        raise wrong(where, kinds, y if is_frame(given) else given)
-    return SampleSet.from_arrays(x=_bare(given), y=_bare(y))
+        raise wrong(where, kinds, y if is_frame(data) else data)
+    return SampleSet.from_arrays(x=_bare(data), y=_bare(y))
 
 
-def pair(where: str, given: Any, model: Any, y: Any = None) -> SampleSet:
+def pair(where: str, data: Any, model: Any, y: Any = None) -> SampleSet:
     """Return samples of a SampleSet, of a pair (X, y), or of a DataFrame with the column ``y``."""
-    if is_frame(given) and isinstance(y, str):
-        return as_samples(where, given, y, model)
-    if isinstance(given, tuple) and len(given) == 2 and not isinstance(given[0], int):
-        return as_samples(where, *given, model)
-    return as_samples(where, given, None, model)
+    if is_frame(data) and isinstance(y, str):
+        return as_samples(where, data, y, model)
+    if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], int):
+        return as_samples(where, *data, model)
+    return as_samples(where, data, None, model)
 
 
 def encoder_of(model: Any) -> TableEncoder | None:

@@ -101,9 +101,9 @@ class Evaluator:
     def __sizeof__(self) -> int:  # Dask uses it to account for a worker's memory
         return self.predictor.__sizeof__()
 
-    def __call__(self, what: Any, number: int, *inputs: Any) -> Evaluation:
+    def __call__(self, source: Any, number: int, *inputs: Any) -> Evaluation:
         """Load a recipe, or make a partition of inputs, and evaluate it."""
-        partition = load_shard(what, number, *inputs)
+        partition = load_shard(source, number, *inputs)
         with naming(f"validation, shard {number}"), self.predictor.at_work(joined=False) as model:
             # A loss may be a Module, which one thread may call at a time.
             measures = replace(self.measures, loss=copy.deepcopy(self.measures.loss))
@@ -237,5 +237,5 @@ def _on_workers(evaluator: Evaluator, samples: SampleSet, client: Client) -> lis
     return until_done(cluster, purpose, attempt, lambda: None, functions)
 
 
-def _evaluated(what: Any, number: int, *inputs: Any, evaluator: Evaluator) -> Evaluation:
-    return evaluator(what, number, *inputs)
+def _evaluated(source: Any, number: int, *inputs: Any, evaluator: Evaluator) -> Evaluation:
+    return evaluator(source, number, *inputs)

@@ -104,27 +104,27 @@ def predictor_of(
     """
     settings = (layer, classes, batch_size, threads, precision)
     with _lock:
-        kept = _kept.get(model)
+        entry = _kept.get(model)
     # Outside of the lock: threads that share a model compare and copy it in parallel.
-    lasts = kept is not None and all(look.lasts() for look in kept.looks)
-    looks = kept.looks if kept is not None and lasts else _looked(model)
+    lasts = entry is not None and all(look.lasts() for look in entry.looks)
+    looks = entry.looks if entry is not None and lasts else _looked(model)
     numbers = _numbers(model, looks)
-    if kept is None or not lasts or numbers != kept.numbers:
+    if entry is None or not lasts or numbers != entry.numbers:
         made = _Kept(looks, numbers, copy_of(model))
         with _lock:
             faster = _kept.get(model)
-            if faster is None or faster is kept or numbers != faster.numbers:
+            if faster is None or faster is entry or numbers != faster.numbers:
                 faster = _kept[model] = made
-            kept = faster
+            entry = faster
     with _lock:
-        predictor = kept.predictors.pop(settings, None)
+        predictor = entry.predictors.pop(settings, None)
         if predictor is None:
             predictor = Predictor(
-                kept.copy, layer, classes, batch_size, threads, precision=precision
+                entry.copy, layer, classes, batch_size, threads, precision=precision
             )
-        kept.predictors[settings] = predictor
-        if len(kept.predictors) > MOST:
-            kept.predictors.pop(next(iter(kept.predictors)))
+        entry.predictors[settings] = predictor
+        if len(entry.predictors) > MOST:
+            entry.predictors.pop(next(iter(entry.predictors)))
     return predictor
 
 

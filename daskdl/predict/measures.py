@@ -34,11 +34,11 @@ def plain(measured: Measured) -> Plain:
     ]
 
 
-def statistics_of(plain: Plain) -> Measured:
+def statistics_of(packed: Plain) -> Measured:
     """Return the statistics of :func:`plain` data."""
     return tuple(
         {name: np.frombuffer(data, kind).reshape(shape) for name, kind, shape, data in statistics}
-        for statistics in plain
+        for statistics in packed
     )
 
 

@@ -96,13 +96,13 @@ def _spread(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
     return recipes if client is None else spread(recipes, Cluster(client), "prediction")
 
 
-def _is_future(held: Any) -> bool:
-    return isinstance(held, TaskRef)
+def _is_future(handle: Any) -> bool:
+    return isinstance(handle, TaskRef)
 
 
-def _reference(held: Any) -> TaskRef:
+def _reference(handle: Any) -> TaskRef:
     """Return the TaskRef of a Future or a Delayed."""
-    return held if _is_future(held) else TaskRef(held.key)
+    return handle if _is_future(handle) else TaskRef(handle.key)
 
 
 def is_here(samples: Any) -> bool:

@@ -102,7 +102,7 @@ def quantize(
             "quantize: expected a model with Conv2d or Linear layers, found none in "
             f"{type(model).__name__}; other layers stay float32"
         )
-    kept = _kept([*dict(model.modules()), *names], keep)
+    unchanged = _kept([*dict(model.modules()), *names], keep)
     model = copy.deepcopy(model).eval()  # a copy has its own vector of weights
     order, ranges = _ranges(model, names, samples, activations, client)
     if not order:
@@ -112,7 +112,7 @@ def quantize(
         modules = dict(model.modules())
         rows = [name for name in order if isinstance(modules.get(name), Linear)]
         scales |= dict.fromkeys(rows, (None, 0))
-    why = dict.fromkeys(kept & set(order), "kept")
+    why = dict.fromkeys(unchanged & set(order), "kept")
     why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 and not ends else {}
     left = [name for name in order if name not in why]
     shares = _shares(model, left, scales, samples, tried) if tried and left else {}

@@ -205,12 +205,12 @@ def processor() -> str:
     """
     import platform
 
-    told: dict[str, str] = {}
+    entries: dict[str, str] = {}
     with suppress(OSError):
         for entry in Path("/proc/cpuinfo").read_text().splitlines():
             name, _, value = entry.partition(":")
-            told.setdefault(name.strip(), value.strip())
-    name = told.get("model name") or platform.processor() or platform.machine()
-    if "cpu family" not in told:
+            entries.setdefault(name.strip(), value.strip())
+    name = entries.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" not in entries:
         return name
-    return f"{name} (family {told['cpu family']}, model {told.get('model', '?')})"
+    return f"{name} (family {entries['cpu family']}, model {entries.get('model', '?')})"

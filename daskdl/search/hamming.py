@@ -169,10 +169,10 @@ class HammingIndex(Parted):
         return kernels.planes(queries)
 
 
-def _check(what: str, codes: Any) -> None:
+def _check(name: str, codes: Any) -> None:
     if getattr(codes, "dtype", None) != np.uint8 or codes.ndim != 2 or not codes.shape[1]:
         raise ShapeError(
-            f"HammingIndex: {what}: expected packed codes, uint8 (n, bytes), found "
+            f"HammingIndex: {name}: expected packed codes, uint8 (n, bytes), found "
             f"{getattr(codes, 'dtype', type(codes).__name__)} {np.shape(codes)}"
             "; daskdl.search.packed(features) makes them of features"
         )

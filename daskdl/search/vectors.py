@@ -163,9 +163,9 @@ def pairs_above(
         for place in range(0, len(i), TOGETHER // 64):  # few enough for their vectors
             one, other = (part[place : place + TOGETHER // 64] for part in (i, j))
             exact = (first[one].astype(np.float64) * second[other]).sum(1)
-            kept = exact >= least
-            pairs.append(np.stack([one[kept] + at, other[kept] + behind], 1))
-            scores.append(exact[kept])
+            above = exact >= least
+            pairs.append(np.stack([one[above] + at, other[above] + behind], 1))
+            scores.append(exact[above])
             total += len(scores[-1])
         if total > most:
             raise _too_many(least, most)
@@ -198,10 +198,10 @@ def _finite(vectors: Any) -> Vectors:
     return np.ascontiguousarray(vectors)
 
 
-def _check(what: str, vectors: Any) -> None:
+def _check(name: str, vectors: Any) -> None:
     if getattr(vectors, "dtype", None) != np.float32 or vectors.ndim != 2 or not vectors.shape[1]:
         raise ShapeError(
-            f"VectorIndex: {what}: expected float32 (n, features), found "
+            f"VectorIndex: {name}: expected float32 (n, features), found "
             f"{getattr(vectors, 'dtype', type(vectors).__name__)} {np.shape(vectors)}"
             "; vectors.astype('float32') makes them so"
         )

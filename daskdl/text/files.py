@@ -127,9 +127,9 @@ def _vectors(
             columns = _columns([line for line in part if line.strip()], {*keep, column})
         texts = [*columns[column]]
         made = NUMBERS[numbers](model._vectors(texts, predictor))
-    kept = {name: columns[name] for name in keep}
+    copied = {name: columns[name] for name in keep}
     named = zip(model.labels, made.T, strict=True) if model.labels else [("vector", made)]
-    return kept | dict(named)
+    return copied | dict(named)
 
 
 def _columns(lines: Sequence[str], names: set[str]) -> dict[str, Any]:

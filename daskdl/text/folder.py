@@ -277,19 +277,19 @@ def _weights(folder: Path, kind: str) -> dict[str, Array]:
         raise ModelFileError(f"{folder}: expected weights in {names[0]} or {names[2]}, found none")
     made = {}
     for name, array in read(path).items():
-        plain = re.sub(rf"^({kind.removeprefix('xlm-')}|model)\.", "", name)
+        renamed = re.sub(rf"^({kind.removeprefix('xlm-')}|model)\.", "", name)
         for theirs, ours in RENAMED.items():
-            plain = plain.replace(theirs, ours)
+            renamed = renamed.replace(theirs, ours)
         before = f"{BEFORE.get(kind, 'encoder.layer')}."
-        if plain.startswith(before):
-            block, _, part = plain.removeprefix(before).partition(".")
+        if renamed.startswith(before):
+            block, _, part = renamed.removeprefix(before).partition(".")
             part, _, end = part.rpartition(".")
-            plain = f"encoder.layer.{block}.{PARTS.get(kind, {}).get(part, part)}.{end}"
-        if plain.endswith("attn.Wqkv.weight"):
+            renamed = f"encoder.layer.{block}.{PARTS.get(kind, {}).get(part, part)}.{end}"
+        if renamed.endswith("attn.Wqkv.weight"):
             for part, third in zip(("query", "key", "value"), np.split(array, 3), strict=True):
-                made[plain.replace("attn.Wqkv", f"attention.self.{part}")] = third
+                made[renamed.replace("attn.Wqkv", f"attention.self.{part}")] = third
             continue
-        made[plain] = array
+        made[renamed] = array
     return made
 
 

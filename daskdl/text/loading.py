@@ -169,13 +169,13 @@ def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
     weights, unknown = read(folder / "model.safetensors"), None
     if "embeddings" in weights:
         check_keys(str(path), config, {"normalize", "max_length"}, PLAIN)
-        tokenizer = _tokenizer(folder, config.get("max_length", 512) or 0, overlap, plain=True)
-        told = json.loads(tokenizer.to_str())["model"]
-        named = told.get("unk_token")  # Unigram tokenizers have unk_id instead
-        unknown = told.get("unk_id") if named is None else tokenizer.token_to_id(named)
+        tokenizer = _tokenizer(folder, config.get("max_length", 512) or 0, overlap, bare=True)
+        settings = json.loads(tokenizer.to_str())["model"]
+        named = settings.get("unk_token")  # Unigram tokenizers have unk_id instead
+        unknown = settings.get("unk_id") if named is None else tokenizer.token_to_id(named)
         kind, unit = "model2vec", bool(config.get("normalize"))
     else:
-        tokenizer, kind = _tokenizer(folder, 0, 0, plain=True), "static"
+        tokenizer, kind = _tokenizer(folder, 0, 0, bare=True), "static"
     name = "embeddings" if kind == "model2vec" else "embedding.weight"
     with reading(str(folder), "weights of a table"):
         table = np.asarray(weights[name], np.float32)
@@ -192,8 +192,8 @@ def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
 def _prompt(folder: Path, name: str | None) -> str:
     """Return the text of a prompt, by its name or the folder's default; "" for none."""
     path = folder / "config_sentence_transformers.json"
-    told = read_json(path) if path.is_file() else {}
-    prompts, name = told.get("prompts") or {}, name or told.get("default_prompt_name")
+    config = read_json(path) if path.is_file() else {}
+    prompts, name = config.get("prompts") or {}, name or config.get("default_prompt_name")
     if name is not None and name not in prompts:
         raise SettingsError(
             f"load, prompt: expected one of {[*prompts]} as {path.name} of the folder has them, "
@@ -202,10 +202,10 @@ def _prompt(folder: Path, name: str | None) -> str:
     return str(prompts.get(name, ""))
 
 
-def _tokenizer(folder: Path, longest: int, overlap: int, plain: bool = False) -> Any:
+def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> Any:
     """Return the tokenizer of a folder; it cuts texts to ``longest`` tokens at most, 0 for no cut.
 
-    A ``plain`` one adds no special tokens.
+    A ``bare`` one adds no special tokens.
     """
     try:
         from tokenizers import Tokenizer, normalizers, processors
@@ -224,17 +224,17 @@ def _tokenizer(folder: Path, longest: int, overlap: int, plain: bool = False) ->
     except Exception as error:  # the library raises Exception itself
         raise ModelFileError(f"{path}: not a tokenizer ({error}); fetch it again") from error
     made.no_padding()
-    if plain:
+    if bare:
         made.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     limits = [longest]
     for name, key in (
         ("tokenizer_config.json", "model_max_length"),
         ("sentence_bert_config.json", "max_seq_length"),
     ):
-        told = read_json(folder / name) if not plain and (folder / name).is_file() else {}
-        if isinstance(told.get(key), (int, float)):
-            limits.append(int(min(told[key], longest)))
-        if told.get("do_lower_case") and name.startswith("sentence"):
+        config = read_json(folder / name) if not bare and (folder / name).is_file() else {}
+        if isinstance(config.get(key), (int, float)):
+            limits.append(int(min(config[key], longest)))
+        if config.get("do_lower_case") and name.startswith("sentence"):
             before = [made.normalizer] if made.normalizer is not None else []
             made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
     if not longest:

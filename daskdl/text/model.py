@@ -183,10 +183,10 @@ class TextModel:
         """
         from tokenizers import Tokenizer
 
-        told = dict(metadata)
+        fields = dict(metadata)
         try:
             return cls(
-                network.eval(), Tokenizer.from_str(told.pop("tokens")), threads=threads, **told
+                network.eval(), Tokenizer.from_str(fields.pop("tokens")), threads=threads, **fields
             )
         except Exception as error:  # the library raises Exception itself
             raise ModelFileError(

@@ -65,8 +65,8 @@ def _listed(path: Path) -> list[dict[str, object]]:
 
 def _mode(path: Path) -> str:
     config = read_json(path)
-    plain = {"word_embedding_dimension", "embedding_dimension"}
-    check_keys(str(path), config, {*MODES, *OTHER, "pooling_mode", "include_prompt"}, plain)
+    ignored = {"word_embedding_dimension", "embedding_dimension"}
+    check_keys(str(path), config, {*MODES, *OTHER, "pooling_mode", "include_prompt"}, ignored)
     if config.get("include_prompt") is False:
         raise ModelFileError(f"{path}: expected include_prompt true, found false; that is not read")
     chosen = [name for name in (*MODES, *OTHER) if config.get(name)]

@@ -166,10 +166,10 @@ class TorchModule(TorchState):
 
     # --- a pass
 
-    def _call(self, given: Sequence[Any], names: Sequence[str]) -> Any:
+    def _call(self, inputs: Sequence[Any], names: Sequence[str]) -> Any:
         """Return the module's result; ``names`` belong to the last inputs."""
-        ordered = given[: len(given) - len(names)]
-        named = dict(zip(names, given[len(ordered) :], strict=True))
+        ordered = inputs[: len(inputs) - len(names)]
+        named = dict(zip(names, inputs[len(ordered) :], strict=True))
         if self._dtype != torch.float32:
             ordered = [self._cast(x) for x in ordered]
             named = {name: self._cast(x) for name, x in named.items()}
@@ -181,7 +181,7 @@ class TorchModule(TorchState):
 
     def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
         module, first = self._module, self.training and self._draws is None
-        plain = _plain_attributes(self._module) if first else {}
+        prior = _plain_attributes(self._module) if first else {}
         if self._compile:
             if self._compiled is None:
                 self._compiled = torch.compile(module)
@@ -198,7 +198,7 @@ class TorchModule(TorchState):
             self._put_buffers()
         if first:
             after = _plain_attributes(self._module)
-            changed = [name for name in plain if after.get(name, plain[name]) != plain[name]]
+            changed = [name for name in prior if after.get(name, prior[name]) != prior[name]]
             if changed:
                 logger.warning(
                     "TorchModule: forward changes %s, which is no buffer: a fit changes that of "
@@ -209,7 +209,7 @@ class TorchModule(TorchState):
         return output
 
     def _recorded(
-        self, inputs: Sequence[Any], given: Sequence[Any], results: Sequence[Any]
+        self, inputs: Sequence[Any], leaves: Sequence[Any], results: Sequence[Any]
     ) -> list[Tensor]:
         """Return results as tensors whose backward is torch's."""
         sources = sources_of(inputs)
@@ -228,7 +228,7 @@ class TorchModule(TorchState):
                     grad += as_array(parameter.grad)
             return tuple(
                 None if source is None else as_array(tensor.grad)
-                for source, tensor in zip(sources, given, strict=True)
+                for source, tensor in zip(sources, leaves, strict=True)
             )
 
         node = Node(sources, len(results), backward) if any(differentiable) else None

@@ -253,11 +253,11 @@ def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return dict(module.named_parameters()), buffers
 
 
-def _is_of(parameter: Any, own: np.ndarray[Any, Any]) -> bool:
+def _is_of(parameter: Any, ours: np.ndarray[Any, Any]) -> bool:
     """Return whether a parameter has our numbers: the same memory, or equal after rounding."""
-    if parameter.dtype == torch.float32 and parameter.data_ptr() == own.ctypes.data:
+    if parameter.dtype == torch.float32 and parameter.data_ptr() == ours.ctypes.data:
         return True
-    return _equal(parameter.detach(), torch.from_numpy(own).to(parameter.dtype))
+    return _equal(parameter.detach(), torch.from_numpy(ours).to(parameter.dtype))
 
 
 def _equal(a: Any, b: Any) -> bool:

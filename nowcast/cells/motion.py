@@ -32,8 +32,8 @@ class Past(NamedTuple):
     def aged(self, minutes: float) -> Past:
         """Return the past some ``minutes`` later, without frames that are too old."""
         ages = [age + minutes for age in self.ages]
-        kept = sum(age <= WINDOW for age in ages)
-        drop = len(ages) - kept
+        count = sum(age <= WINDOW for age in ages)
+        drop = len(ages) - count
         return Past(tuple(ages[drop:]), self.places[drop:], self.volumes[drop:])
 
     def with_now(self, row: float, column: float, volume: float) -> Past:

@@ -40,9 +40,9 @@ def label_cells(
     peaks = label(local_maxima(cut, connectivity=1), connectivity=1)
     cells = watershed(-decibels, peaks, mask=inside)
     sizes = np.bincount(cells.ravel())
-    kept = sizes >= least
-    kept[0] = False
-    numbers = np.where(kept, np.cumsum(kept), 0).astype(np.int32)
+    large = sizes >= least
+    large[0] = False
+    numbers = np.where(large, np.cumsum(large), 0).astype(np.int32)
     return numbers[cells]
 
 

@@ -69,8 +69,8 @@ def _write_parquet(cells: Sequence[Cell], path: Path) -> None:
         for cell in cells
     ]
     geometry = {"encoding": "WKB", "geometry_types": ["Polygon"]}
-    said = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": geometry}}
-    table = pa.Table.from_pylist(rows, schema.with_metadata({"geo": json.dumps(said)}))
+    metadata = {"version": "1.1.0", "primary_column": "geometry", "columns": {"geometry": geometry}}
+    table = pa.Table.from_pylist(rows, schema.with_metadata({"geo": json.dumps(metadata)}))
     parquet.write_table(table, path)
 
 

@@ -105,9 +105,9 @@ def _scan_facts(path: Path) -> dict[str, Any]:
             "nowcast ingest --help lists what is read"
         )
     times = [time for header in headers for time in header.times]
-    told = [name_time(file.name) for file in each]
-    if all(time is not None for time in told):
-        times = [time for time in told if time is not None]
+    from_names = [name_time(file.name) for file in each]
+    if all(time is not None for time in from_names):
+        times = [time for time in from_names if time is not None]
     known = np.unique(np.array(times, "datetime64[s]"))
     facts: dict[str, Any] = {
         "kind": "scans", "files": len(each), "looked_into": len(looked),

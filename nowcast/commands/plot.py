@@ -178,8 +178,8 @@ def _names(opened: dict[Path, xr.Dataset]) -> list[str]:
     """Return the rows' names: each forecast's method, and its file if several share the method."""
     methods = []
     for one in opened.values():
-        said = re.match(r"(?:nowcast, method )?(.+?), from ", str(one.attrs.get("source", "")))
-        methods.append(said[1] if said else "forecast")
+        match = re.match(r"(?:nowcast, method )?(.+?), from ", str(one.attrs.get("source", "")))
+        methods.append(match[1] if match else "forecast")
     return [
         method if methods.count(method) == 1 else f"{method} ({path})"
         for method, path in zip(methods, opened, strict=True)

@@ -142,13 +142,13 @@ def _predict_each(
     if _is_folder_of_scans(rain):
         raise SettingsError(f"{rain}: with --from expected a rain store; nowcast ingest makes one")
     with connected(cluster, workers) as client, progress_bar("predict") as advance:
-        made, kept, failed = predict_each(
+        made, existing, failed = predict_each(
             chosen, rain, out, begin, end, every=every, client=client, progress=advance, **settings
         )
-    say(f"{out}: {made} forecasts written, {kept} there before, {len(failed)} not made")
+    say(f"{out}: {made} forecasts written, {existing} there before, {len(failed)} not made")
     for at, reason in list(failed.items())[:5]:
         say(f"{at}: {reason}")
-    if not made and not kept:
+    if not made and not existing:
         raise DataError(f"{out}: expected a forecast at least, found none that could be made")
 
 

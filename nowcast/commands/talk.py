@@ -26,10 +26,10 @@ def print_json(result: Any) -> None:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function of (done, total): a bar on a terminal, occasional lines elsewhere."""
     if not sys.stderr.isatty():
-        yield _Lines(what)
+        yield _Lines(label)
         return
     from rich.console import Console
     from rich.progress import (
@@ -45,15 +45,15 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     bar = Progress(*columns, *times, console=Console(stderr=True))
     with bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 class _Lines:
     """Reports progress at most once in ``INTERVAL`` seconds."""
 
-    def __init__(self, what: str) -> None:
-        self.what, self.last = what, time.monotonic()
+    def __init__(self, label: str) -> None:
+        self.label, self.last = label, time.monotonic()
         self.began = self.last, 0
 
     def __call__(self, done: int, total: int) -> None:
@@ -65,4 +65,4 @@ class _Lines:
             seconds = (self.last - began) / max(1, done - first) * (total - done)
             minutes = round(seconds / 60)
             rest = f", about {minutes} min left" if minutes else ""
-            say(f"{self.what}: {done} of {total}{rest}")
+            say(f"{self.label}: {done} of {total}{rest}")

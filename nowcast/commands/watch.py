@@ -169,9 +169,9 @@ def _log_to(path: Path) -> None:
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
         handler.close()
-    kept = RotatingFileHandler(path, maxBytes=2**20, backupCount=2, encoding="utf-8")
-    kept.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for handler in (kept, logging.StreamHandler()):
+    to_file = RotatingFileHandler(path, maxBytes=2**20, backupCount=2, encoding="utf-8")
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for handler in (to_file, logging.StreamHandler()):
         logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False

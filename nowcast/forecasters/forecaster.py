@@ -124,8 +124,8 @@ class Request:
                 raise SettingsError(
                     f"{name}: expected falling ages of {len(rain)} frames, found {self.ages!r}."
                 )
-        kept = apart(minutes.tolist(), most, baseline)
-        return rain[kept], tuple((minutes[kept] / self.step_minutes).tolist())
+        chosen = apart(minutes.tolist(), most, baseline)
+        return rain[chosen], tuple((minutes[chosen] / self.step_minutes).tolist())
 
     def past(self, name: str, least: int) -> Float:
         """Return the past frames as float32, checked; negative rates, which some files have, are 0.

@@ -171,12 +171,12 @@ class _Start:
 
     rain: xr.Dataset = field(repr=False)
     index: int
-    kept: list[int]
+    picks: list[int]
     leads: int
     settings: dict[str, Any]
 
     def frames(self) -> NDArray[np.float32]:
-        frames = self.rain["rain_rate"].isel(time=self.kept).values
+        frames = self.rain["rain_rate"].isel(time=self.picks).values
         return frames.astype(np.float32, copy=False)
 
 
@@ -211,10 +211,10 @@ def _start(
         run = run_before(rain, index, forecaster.least, forecaster.n_in)
         check_run(rain, index, run)
         return _Start(rain, index, list(range(index + 1 - run, index + 1)), leads, settings)
-    kept = frames_apart(rain, index, forecaster, minutes(step), say)
+    picks = frames_apart(rain, index, forecaster, minutes(step), say)
     scanned = scan_times(rain)
-    settings["ages"] = [minutes(rain["time"].values[index] - scanned[k]) for k in kept]
-    return _Start(rain, index, kept, leads, settings)
+    settings["ages"] = [minutes(rain["time"].values[index] - scanned[k]) for k in picks]
+    return _Start(rain, index, picks, leads, settings)
 
 
 def scan_times(rain: xr.Dataset) -> NDArray[np.datetime64]:
@@ -249,13 +249,13 @@ def frames_apart(
             "scans before it"
         )
     ages = [minutes(time[-1] - one) for one in time[first:]]
-    kept = [first + k for k in apart(ages, forecaster.n_in, getattr(forecaster, "baseline", None))]
+    picks = [first + k for k in apart(ages, forecaster.n_in, getattr(forecaster, "baseline", None))]
     if len(gaps) and gaps[-1] > 1.5 * step_minutes:
         say(
             f"{path_of(rain)}: {gaps[-1]:g} min are missing before the last frame, at "
             f"{utc_text(time[-1])}; motion is measured across them"
         )
-    return kept
+    return picks
 
 
 def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.Dataset, int]:
@@ -263,8 +263,8 @@ def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.D
     time = rain["time"].values
     if step == time_step(rain):
         return rain, index
-    kept = np.flatnonzero((time - time[index]) % step == np.timedelta64(0))
-    return rain.isel(time=kept), int(np.searchsorted(kept, index))
+    at_steps = np.flatnonzero((time - time[index]) % step == np.timedelta64(0))
+    return rain.isel(time=at_steps), int(np.searchsorted(at_steps, index))
 
 
 def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:

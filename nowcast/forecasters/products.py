@@ -59,8 +59,8 @@ def _write(forecast: xr.Dataset, field: xr.DataArray, path: Path) -> None:
         "width": len(x), "nodata": float("nan"), "crs": forecast["crs"].attrs["crs_wkt"],
         "transform": rasterio.Affine(dx, 0, x[0] - dx / 2, 0, -dy, y[-1] + dy / 2),
     }  # fmt: skip
-    kept = ("title", "source", "institution", "Conventions", "simulated")
-    tags = {name: str(forecast.attrs[name]) for name in kept if name in forecast.attrs}
+    copied = ("title", "source", "institution", "Conventions", "simulated")
+    tags = {name: str(forecast.attrs[name]) for name in copied if name in forecast.attrs}
     start = forecast["forecast_reference_time"].values
     with rasterio.MemoryFile() as memory:
         with memory.open(**profile) as file:

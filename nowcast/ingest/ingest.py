@@ -73,7 +73,7 @@ def ingest(
     called: str | None = None,
     access: Access | None = None,
     cache: str | os.PathLike[str] | None = None,
-    **given: Any,
+    **overrides: Any,
 ) -> IngestReport:
     """Put the rain of radar scans into a zarr store, made or appended to.
 
@@ -104,7 +104,7 @@ def ingest(
     cache : path, optional
         Folder, seen by all workers, that keeps copies of remote files. By default some hundred
         copies at a time are in a hidden folder beside the store until they are read.
-    **given
+    **overrides
         Single settings, which replace those of ``settings``.
 
     Returns
@@ -118,7 +118,7 @@ def ingest(
         When no source can be read, when sources are of several radars, or when the store has
         another grid or other settings. Then nothing is written.
     """
-    settings = IngestSettings.of(**((dict(settings) if settings else {}) | given))
+    settings = IngestSettings.of(**((dict(settings) if settings else {}) | overrides))
     path = Path(out)
     if path.suffix in {".nc", ".nc4"}:
         raise SettingsError(

@@ -153,8 +153,8 @@ def radar_counts(path: Path) -> dict[np.datetime64, int]:
     with open_rain(path) as dataset:
         times = dataset["time"].values.astype("datetime64[s]")
         counts = dataset.get("radar_count")
-        told = np.full(times.size, MOST_RADARS) if counts is None else counts.values
-    return dict(zip(times, told.tolist(), strict=True))
+        radars = np.full(times.size, MOST_RADARS) if counts is None else counts.values
+    return dict(zip(times, radars.tolist(), strict=True))
 
 
 def step_of(settings: IngestSettings) -> np.timedelta64:

@@ -116,10 +116,10 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
             f"sources: expected scans of one radar or one composite, found {len(stations)}: "
             f"{names}; ingest each into a store of its own, or radars into one map by --mosaic"
         )
-    kept = []
+    matching = []
     for header in headers:
         if _radar(header) == usual:
-            kept.append(header)
+            matching.append(header)
         else:
             report.fail(
                 Failure(
@@ -128,7 +128,7 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
                     f"one of {_radar(header)[1]!r} ({header.format})",
                 )
             )
-    return kept
+    return matching
 
 
 def _radar(header: Header) -> tuple[str, str]:

@@ -74,9 +74,9 @@ class Cascade:
     def of_past(cls, past: Float, spacing_km: float, step_minutes: float) -> Cascade:
         """Take apart the frames of ``past`` (time, y, x) that a forecast looks at."""
         ages = np.arange(len(past))[::-1]
-        kept = apart((ages * step_minutes).tolist(), FRAMES, BASELINE)
+        picks = apart((ages * step_minutes).tolist(), FRAMES, BASELINE)
         return cls.of(
-            past[kept], spacing_km=spacing_km, step_minutes=step_minutes, ages=ages[kept].tolist()
+            past[picks], spacing_km=spacing_km, step_minutes=step_minutes, ages=ages[picks].tolist()
         )
 
     def times(self, leads: int) -> NDArray[np.float64]:

@@ -31,14 +31,14 @@ def apart(ages: Sequence[float], most: int, baseline: float | None) -> list[int]
     """
     if baseline is None:
         return list(range(len(ages)))[-most:]
-    kept = [len(ages) - 1]
+    chosen = [len(ages) - 1]
     for count in range(1, most):
         wanted = ages[-1] + count * baseline
-        older = range(kept[0])
+        older = range(chosen[0])
         if not older:
             break
-        kept.insert(0, min(older, key=lambda k: (abs(ages[k] - wanted), -k)))
-    return kept
+        chosen.insert(0, min(older, key=lambda k: (abs(ages[k] - wanted), -k)))
+    return chosen
 
 
 def frames_back(step_minutes: float, most: int = FRAMES, baseline: float | None = BASELINE) -> int:

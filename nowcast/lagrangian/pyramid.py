@@ -171,8 +171,8 @@ class BandModel:
 
     def ahead(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return weights (time, 2) of the last two anomalies in the expected one at each time."""
-        kept = self.root**times
-        return np.stack([kept * (1 + times), -kept * times * self.root], axis=1)
+        decay = self.root**times
+        return np.stack([decay * (1 + times), -decay * times * self.root], axis=1)
 
     def forgotten(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the share (time,) of the band's variance that its last frames do not determine.
@@ -183,8 +183,8 @@ class BandModel:
         r = self.root**2
         whole = (1 + r) / (1 - r) ** 3
         at = np.arange(int(np.ceil(times.max())) + 1)
-        told = np.concatenate([[0.0], np.cumsum(((1 + at) * self.root**at) ** 2)]) / whole
-        return np.interp(times, np.arange(len(told)), told)
+        determined = np.concatenate([[0.0], np.cumsum(((1 + at) * self.root**at) ** 2)]) / whole
+        return np.interp(times, np.arange(len(determined)), determined)
 
 
 def fit(past: list[Pyramid], ages: Sequence[float]) -> list[BandModel]:
@@ -223,12 +223,12 @@ def _fit_band(bands: list[Float], weights: list[Float], times: list[float]) -> B
     weight = weights[-1]
     total = float(weight.sum(dtype=np.float64))
     mean = float((bands[-1] * weight).sum(dtype=np.float64)) / total if total else 0.0
-    kept = [
+    correlations = [
         _correlation(bands[-1], band, weight, w)
         for band, w in zip(bands[:-1], weights[:-1], strict=True)
     ]
-    roots = [root_of(c, time) for c, time in zip(kept, times, strict=True) if c > 0]
-    return BandModel(mean, sum(roots) / len(roots) if roots and kept[-1] > 0 else 0.0)
+    roots = [root_of(c, time) for c, time in zip(correlations, times, strict=True) if c > 0]
+    return BandModel(mean, sum(roots) / len(roots) if roots and correlations[-1] > 0 else 0.0)
 
 
 def _correlation(a: Float, b: Float, weight_a: Float, weight_b: Float) -> float:

@@ -70,11 +70,11 @@ def bound_forecasts(out: Path, keep: np.timedelta64) -> None:
             remove(path)
 
 
-def keep_frames(store: Path, kept: np.ndarray) -> None:
+def keep_frames(store: Path, mask: np.ndarray) -> None:
     """Replace a store by one with some of its frames."""
     with writer.locked(store), open_rain(store) as rain:
         # With a new id, readers of the old store get an error that asks to open it again.
-        fewer = rain.isel(time=np.flatnonzero(kept)).assign_attrs(id=uuid.uuid4().hex)
+        fewer = rain.isel(time=np.flatnonzero(mask)).assign_attrs(id=uuid.uuid4().hex)
         encoding = writer.encoding_per_time(fewer)
         for name in encoding:
             fewer[name].load()  # Dask has a chunk per time, the store one for many

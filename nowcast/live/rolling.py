@@ -159,9 +159,9 @@ class Rolling:
             sums[name][at] += one
         sums["starts"] = np.append(sums["starts"], start.astype("M8[s]"))
         oldest = sums["starts"].max() - KEPT
-        kept = sums["block"] >= oldest
+        recent = sums["block"] >= oldest
         for name in (*case, "block"):
-            sums[name] = sums[name][kept]
+            sums[name] = sums[name][recent]
         sums["starts"] = sums["starts"][sums["starts"] >= oldest]
 
     def recalibration(self) -> tuple[Verdict, Recalibration | None]:
@@ -220,8 +220,8 @@ class Rolling:
             }
             for name in SCORES
         }
-        kept = ("n_cases", "first_start", "last_start", "reference")
-        return {name: scores.attrs[name] for name in kept} | shown | {"behind": behind}
+        names = ("n_cases", "first_start", "last_start", "reference")
+        return {name: scores.attrs[name] for name in names} | shown | {"behind": behind}
 
 
 def start_of(path: Path) -> np.datetime64:

@@ -110,8 +110,8 @@ class Watch:
                 del self.status["damaged"][name]
                 self.done.discard(name)
         times = {name: name_time(name.rpartition("/")[2]) for name in sizes}
-        told = np.sort([time for time in times.values() if time is not None])
-        oldest = told[latest_of(told)] - self.keep if len(told) else None
+        stated = np.sort([time for time in times.values() if time is not None])
+        oldest = stated[latest_of(stated)] - self.keep if len(stated) else None
         settled = time.time() - SETTLED
         return [
             name
@@ -302,10 +302,10 @@ class Watch:
             if not self.rolling.verify(sorted(self.forecasts.glob("*.nc")), rain):
                 return False
         with suppress(DataError):  # when no pixel could be scored
-            told = self.status.get("verification", {}).get("behind")
+            earlier = self.status.get("verification", {}).get("behind")
             self.status["verification"] = self.rolling.tell()
             behind = self.status["verification"]["behind"]
-            if behind and behind != told:
+            if behind and behind != earlier:
                 log.warning("forecasts fall behind: %s", " ".join(behind))
         self._recalibrate()
         return True
@@ -341,12 +341,12 @@ class Watch:
         with open_rain(self.store) as rain:
             times = rain["time"].values
             newest = times[latest_of(times)]
-            kept = times >= newest - self.keep
-            if times[0] >= newest - self.keep * (1 + SLACK) or kept.all():
+            recent = times >= newest - self.keep
+            if times[0] >= newest - self.keep * (1 + SLACK) or recent.all():
                 return
         self._save()  # first: after a kill scans are counted by the number of frames
-        products.keep_frames(self.store, kept)
-        log.info("%s: %d old frames removed", self.store, int((~kept).sum()))
+        products.keep_frames(self.store, recent)
+        log.info("%s: %d old frames removed", self.store, int((~recent).sum()))
 
 
 def _gaps(times: np.ndarray, step: np.timedelta64) -> list[str]:

@@ -267,7 +267,7 @@ def _fisher(
     event: NDArray[np.bool_],
     weight: NDArray[np.float64],
     begin: NDArray[np.float64],
-    held: NDArray[np.float64],
+    prior: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the fitted pairs of the slope and of each of ``parts`` (pixel, part), as one vector.
 
@@ -282,7 +282,7 @@ def _fisher(
         x[:, 0], x[:, 1] = steep, steep * doublings
         z = steep + x[:, 2:] @ numbers[2:]
         p = 1 / (1 + np.exp(-np.clip(z, -30, 30)))
-        upward = x.T @ (weight * (event - p)) - RIDGE * (numbers - held)
+        upward = x.T @ (weight * (event - p)) - RIDGE * (numbers - prior)
         curvature = (x * (weight * p * (1 - p))[:, None]).T @ x + RIDGE * np.eye(len(begin))
         change = np.clip(np.linalg.solve(curvature, upward), -0.3, 0.3)
         numbers = numbers + change

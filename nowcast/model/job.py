@@ -36,11 +36,11 @@ class Job:
     say: Callable[[str], None]
     about: dict[str, Any]  #: Plain data for people.
 
-    def announce(self, samples: SampleSet, validation: SampleSet, what: str) -> None:
+    def announce(self, samples: SampleSet, validation: SampleSet, noun: str) -> None:
         """Report the numbers of samples, and workers without any."""
         split = self.split
         self.say(
-            f"{len(samples)} training {what} from {_text(split.train)}, {len(validation)} to "
+            f"{len(samples)} training {noun} from {_text(split.train)}, {len(validation)} to "
             f"validate on from {_text(split.validation)}; {_text(split.test)} to test on"
         )
         workers = (
@@ -87,9 +87,9 @@ class Job:
 
     def write_history(self, histories: Sequence[History]) -> None:
         """Write ``history.json``: one history, or a list for several networks."""
-        plain = [history.to_dict() for history in histories]
+        rows = [history.to_dict() for history in histories]
         with replacing(self.out / "history.json") as temporary:
-            temporary.write_text(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+            temporary.write_text(json.dumps(rows[0] if len(rows) == 1 else rows, indent=1))
 
 
 def _text(stretches: Sequence[Stretch]) -> str:

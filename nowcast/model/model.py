@@ -79,7 +79,7 @@ class NowcastModel(Saved):
         """Longest lead time of its training, in minutes."""
         return self.n_out * minutes(self.step)
 
-    def told(self) -> dict[str, str]:
+    def table_rows(self) -> dict[str, str]:
         """Return the rows on frames and grid."""
         y, x = (f"{metres / 1000:g}" for metres in self.spacing)
         return {

@@ -18,7 +18,7 @@ class Saved:
     split: Split  #: The times for training, validation and test.
     about: dict[str, Any]  #: Plain data for people: training stores, settings, losses.
 
-    def told(self) -> dict[str, str]:
+    def table_rows(self) -> dict[str, str]:
         """Return the table's rows that are specific to this kind of model."""
         raise NotImplementedError
 
@@ -35,8 +35,8 @@ class Saved:
         save(self.network, folder / FILE, self.metadata() | shared)
 
     def _repr_html_(self) -> str:
-        """Return the table for notebooks: the rows of :meth:`told`, the split and the network."""
-        rows = self.told()
+        """Return the table for notebooks: the :meth:`table_rows`, the split and the network."""
+        rows = self.table_rows()
         rows["parameters"] = f"{sum(p.data.size for p in self.network.parameters()):,}"
         for part in PARTS:
             stretches = self.split.of_store(part, None)

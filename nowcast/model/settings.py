@@ -65,10 +65,10 @@ class TrainSettings(BaseModel):
     weights: tuple[float, ...] = Field((1, 2, 4, 8), description="of pixels between thresholds")
     seed: int = Field(0, ge=0, description="of the first weights and of the order of windows")
 
-    def with_own(self, own: dict[str, Any]) -> TrainSettings:
+    def with_own(self, fixed: dict[str, Any]) -> TrainSettings:
         """Return settings with the values that a model to start from determines."""
         stated = self.model_dump(include=self.model_fields_set)
-        return TrainSettings.model_validate(stated | own)
+        return TrainSettings.model_validate(stated | fixed)
 
 
 def check_lead(settings: TrainSettings, minutes: float) -> None:
@@ -95,7 +95,7 @@ def check_frame(settings: TrainSettings) -> None:
         )
 
 
-def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSettings:
+def parse(file: Path | None, assignments: list[str], **options: Any) -> TrainSettings:
     """Return settings from a YAML file, ``key=value`` assignments and options; the last one wins.
 
     Raises SettingsError with one sentence that names the setting.
@@ -112,7 +112,7 @@ def parse(file: Path | None, assignments: list[str], **given: Any) -> TrainSetti
                 "write it without spaces, such as --set epochs=5"
             )
         values[name.strip()] = yaml.safe_load(value)
-    values |= {name: value for name, value in given.items() if value is not None}
+    values |= {name: value for name, value in options.items() if value is not None}
     try:
         return TrainSettings.model_validate(values)
     except ValidationError as error:

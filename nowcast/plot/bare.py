@@ -54,14 +54,14 @@ def write_pictures(forecast: xr.Dataset, path: Path) -> None:
     north = grid.y0 + (grid.ny - 1) * grid.dy  # of the middle of the first row
     place = "".join(f"{number!r}\n" for number in (grid.dx, 0.0, 0.0, -grid.dy, grid.x0, north))
     start = forecast["forecast_reference_time"].values
-    told = {"forecast_reference_time": f"{utc_text(start)}Z", "units": "mm h-1"}
-    told["source"] = str(forecast.attrs.get("source", ""))
+    shared = {"forecast_reference_time": f"{utc_text(start)}Z", "units": "mm h-1"}
+    shared["source"] = str(forecast.attrs.get("source", ""))
 
     def put(file: Path, image: Image, described: dict[str, str], **options: Any) -> None:
         root = ElementTree.Element("PAMDataset")
         ElementTree.SubElement(root, "SRS").text = grid.projection.to_wkt()
         metadata = ElementTree.SubElement(root, "Metadata")
-        for name, text in (told | described).items():
+        for name, text in (shared | described).items():
             ElementTree.SubElement(metadata, "MDI", key=name).text = text
         world = file.with_suffix(f"{file.suffix[:2]}{file.suffix[-1]}w")
         _put(file.with_name(f"{file.name}.aux.xml"), ElementTree.ElementTree(root).write)

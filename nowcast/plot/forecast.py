@@ -158,9 +158,9 @@ def draw_row(
     chance = name in panels.probabilities
     known = field[np.isfinite(field)]
     if outline and (not known.size or known.max() < (PROBABILITY_LEVELS if chance else LEVELS)[0]):
-        said = f"below {PROBABILITY_LEVELS[0]:.0%}" if chance else "no rain"
+        label = f"below {PROBABILITY_LEVELS[0]:.0%}" if chance else "no rain"
         axes.text(
-            0.5, 0.5, said if known.size else f"not {name}", transform=axes.transAxes, ha="center",
+            0.5, 0.5, label if known.size else f"not {name}", transform=axes.transAxes, ha="center",
             va="center", fontsize=8, color=FAINT, zorder=5,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8},
         )  # fmt: skip

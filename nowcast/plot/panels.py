@@ -150,10 +150,10 @@ class Panels:
         methods = [name for name in self.rows if name != OBSERVED and "\n" not in name]
         by = f" by {methods[0]}" if len(methods) == 1 and methods[0] != UNNAMED else ""
         start = "" if self.reference is None else f" from {self.reference:%Y-%m-%d %H:%M} UTC"
-        said = f"Rain forecast{by}{start}"
+        title = f"Rain forecast{by}{start}"
         where = re.split(r", (?=[A-Z]+:)", self.station)[0]  # without codes, ", WMO:06477"
-        said = f"{where}: {said[0].lower()}{said[1:]}" if where else said
-        return named_simulated(said, self.simulated, lower=not where)
+        title = f"{where}: {title[0].lower()}{title[1:]}" if where else title
+        return named_simulated(title, self.simulated, lower=not where)
 
     @property
     def aspect(self) -> float:

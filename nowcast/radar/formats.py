@@ -80,8 +80,8 @@ def recognise(path: Path) -> Format:
     head = read_bytes(path, HEAD_BYTES)
     if not head:
         raise DataError(f"{path}: the file is empty; {WHOLE}")
-    for format, told in SIGNATURES.items():
-        if told(head):
+    for format, matches in SIGNATURES.items():
+        if matches(head):
             return format
     if head.startswith(HDF5):
         return _recognise_hdf5(path)
@@ -99,7 +99,7 @@ def recognise(path: Path) -> Format:
 
 
 def _recognise_hdf5(path: Path) -> Format:
-    with foreign_file(path, "HDF5") as plain, h5py.File(plain, "r") as file:
+    with foreign_file(path, "HDF5") as unpacked, h5py.File(unpacked, "r") as file:
         conventions = text(file, "Conventions")
         names = {text_of(name) for name in file}
         # Some exporters leave the Conventions of the file that the volume was read from.
@@ -124,7 +124,7 @@ def _recognise_hdf5(path: Path) -> Format:
 def _recognise_netcdf3(path: Path) -> Format:
     from scipy.io import netcdf_file
 
-    with foreign_file(path, "netCDF") as plain, netcdf_file(plain, "r", mmap=False) as file:
+    with foreign_file(path, "netCDF") as unpacked, netcdf_file(unpacked, "r", mmap=False) as file:
         conventions = text_of(getattr(file, "Conventions", b""))
         names = {text_of(name) for name in file.variables}
     return _netcdf_kind(conventions, names, path)

@@ -33,7 +33,7 @@ class ReaderError(DaskdlError, RuntimeError):
 
 
 @contextmanager
-def guarded(name: str, what: str = "radar") -> Iterator[None]:
+def guarded(name: str, kind: str = "radar") -> Iterator[None]:
     """Turn any exception inside into one sentence that names a file, or files, of a format.
 
     Raises DataError if the file is damaged or of another kind, ReaderError if the mistake is this
@@ -48,17 +48,17 @@ def guarded(name: str, what: str = "radar") -> Iterator[None]:
         advice = "" if "; " in sentence else f"; {WHOLE}"
         raise DataError(sentence + advice) from error
     except Exception as error:
-        raise explained(error, name, what) from error
+        raise explained(error, name, kind) from error
 
 
 @contextmanager
-def foreign_file(path: Path, what: str) -> Iterator[Path]:
+def foreign_file(path: Path, kind: str) -> Iterator[Path]:
     """Yield the path of an unpacked file; reading is guarded, and one at a time."""
-    with guarded(str(path), what), LIBRARY_LOCK, plain_file(path) as plain:
-        yield plain
+    with guarded(str(path), kind), LIBRARY_LOCK, plain_file(path) as unpacked:
+        yield unpacked
 
 
-def explained(error: Exception, name: str, what: str) -> DaskdlError:
+def explained(error: Exception, name: str, kind: str) -> DaskdlError:
     """Return the error for an exception while reading a file: the file's fault, or ours."""
     lines = str(error).strip().splitlines()
     reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
@@ -69,8 +69,8 @@ def explained(error: Exception, name: str, what: str) -> DaskdlError:
             "be sound: please report it with this line"
         )
     if isinstance(error, SettingsError):  # a site or grid that a file gave and that cannot be
-        return DataError(f"{name}: damaged {what} file ({error})")
-    return DataError(f"{name}: damaged or truncated {what} file ({reason})")
+        return DataError(f"{name}: damaged {kind} file ({error})")
+    return DataError(f"{name}: damaged or truncated {kind} file ({reason})")
 
 
 def _place_in_our_code(error: Exception) -> str:

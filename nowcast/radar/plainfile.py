@@ -61,11 +61,11 @@ def plain_file(path: Path) -> Iterator[Path]:
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="nowcast-") as folder:
-        plain = Path(folder) / path.stem
-        with plain.open("wb") as file:
+        unpacked = Path(folder) / path.stem
+        with unpacked.open("wb") as file:
             for piece in _pieces(path):
                 file.write(piece)
-        yield plain
+        yield unpacked
 
 
 @contextmanager

@@ -85,8 +85,8 @@ def read_header(path: Path) -> Header:
     """Return the header of a file of any known format; raise DataError for others."""
     format = recognise(path)
     reader = SWEEP_READERS[format] if format.polar else MAP_READERS[format]
-    with foreign_file(path, format) as plain:
-        header = reader.read_header(plain, str(path))
+    with foreign_file(path, format) as unpacked:
+        header = reader.read_header(unpacked, str(path))
     wrong = [str(time) for time in header.times if not FIRST <= time < LAST]  # no time is not, too
     if wrong or not header.times:
         raise DataError(
@@ -108,8 +108,8 @@ def read_rain(header: Header, index: int, relation: ZRRelation) -> NDArray[np.fl
     rain above 900 mm/h (less for more than an hour) and echo above 150 dBZ are missing. The
     relation is for reflectivity; rates and accumulations do not need it.
     """
-    with foreign_file(Path(header.path), header.format) as plain:
-        values = MAP_READERS[header.format].read_values(plain, header, index)
+    with foreign_file(Path(header.path), header.format) as unpacked:
+        values = MAP_READERS[header.format].read_values(unpacked, header, index)
         if header.grid is not None and values.shape != header.grid.shape:
             raise DataError(f"expected a map of {header.grid.shape} cells, found {values.shape}")
         if header.reflectivity:
@@ -146,8 +146,8 @@ def read_part(paths: Sequence[Path], format: Format, cuts: int, moment: str | No
     if len(paths) > 1:
         with guarded(str(paths[0]), format), joined_file(paths) as path:
             return read_part([path], format, cuts, moment)
-    with foreign_file(paths[0], format) as plain:
-        sweeps = SWEEP_READERS[format].read_sweeps(plain, cuts, moment)
+    with foreign_file(paths[0], format) as unpacked:
+        sweeps = SWEEP_READERS[format].read_sweeps(unpacked, cuts, moment)
         for sweep in sweeps:
             if sweep.dbz is not None:
                 take_out_codes(sweep.dbz, BEYOND_ECHO)

@@ -152,10 +152,10 @@ def describe(
     }
 
 
-def history_line(what: str) -> str:
+def history_line(action: str) -> str:
     """Return one line for the ``history`` attribute: time (UTC), program and action."""
     try:
         release = version("daskdl")
     except PackageNotFoundError:
         release = "source tree"
-    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} nowcast {release}: {what}"
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} nowcast {release}: {action}"

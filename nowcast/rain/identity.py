@@ -85,7 +85,7 @@ def id_of(path: Path) -> str:
     try:
         group = json.loads(path.read_bytes())
         consolidated = group.get("consolidated_metadata", {})
-        told = consolidated.get(CHECKSUM)
+        expected = consolidated.get(CHECKSUM)
     except (ValueError, AttributeError) as error:
         raise DataError(
             f"{path}: expected the metadata of a zarr store, found something else ({error}); "
@@ -95,9 +95,9 @@ def id_of(path: Path) -> str:
     # A copy by another program has no checksum; a damaged name leaves another key in its place.
     keys = consolidated.keys()
     renamed = identity and not keys <= CONSOLIDATED <= keys | {CHECKSUM}
-    if renamed or told not in (None, checksum(group)):
+    if renamed or expected not in (None, checksum(group)):
         raise DataError(
-            f"{path}: expected the metadata as they were written, with SHA-256 {told}, found "
+            f"{path}: expected the metadata as they were written, with SHA-256 {expected}, found "
             f"{checksum(group)}; the file is damaged: ingest into a new store"
         )
     return identity
@@ -122,9 +122,9 @@ def is_simulated(data: xr.Dataset | xr.DataArray) -> bool:
     An attribute ``simulated`` decides. Without one the source, the title or the station must say
     so, as in the scans of :func:`nowcast.simulate.simulate`.
     """
-    said = str(data.attrs.get("simulated", "")).strip().lower()
-    if said:
-        return said not in {"0", "false", "no", "none"}
+    flag = str(data.attrs.get("simulated", "")).strip().lower()
+    if flag:
+        return flag not in {"0", "false", "no", "none"}
     text = " ".join(str(data.attrs.get(name, "")) for name in ("source", "title", "station"))
     return "simulated" in text.lower()
 

@@ -300,14 +300,14 @@ def zarr_encoding(dataset: xr.Dataset, quick: bool = False) -> dict[str, Any]:
 
 def without_encoding(dataset: xr.Dataset) -> xr.Dataset:
     """Drop the variables' storage settings; keep the coding of times and fill values."""
-    kept = {"units", "calendar", "dtype", "_FillValue"}
+    names = {"units", "calendar", "dtype", "_FillValue"}
     dataset = dataset.copy()
     for variable in dataset.variables.values():
         of_time = variable.dtype.kind in "mM"
         variable.encoding = {
             key: value
             for key, value in variable.encoding.items()
-            if key in kept and (of_time or key == "_FillValue")
+            if key in names and (of_time or key == "_FillValue")
         }
     for name in dataset.coords:
         dataset[name].encoding.setdefault("_FillValue", None)

@@ -121,14 +121,14 @@ def windows(
         for i, j in np.argwhere(enough & dry):
             draw = generator(seed, "dry window", int(instants[i]), *map(int, corners[j]))
             keep[i, j] = draw.random() < keep_dry
-    kept = np.argwhere(keep)
-    if not len(kept):
+    remaining = np.argwhere(keep)
+    if not len(remaining):
         raise DataError(
             f"{source.name}: expected at least one window of {n_in} + {n_out} frames to train on, "
             f"found {keep.size}, of which {int((~enough).sum())} have more than {max_missing:.0%} "
             f"missing values and {int((enough & dry).sum())} are dry; raise max_missing or keep_dry"
         )
-    chosen = np.column_stack([starts[kept[:, 0]], corners[kept[:, 1]]])
+    chosen = np.column_stack([starts[remaining[:, 0]], corners[remaining[:, 1]]])
     bounds = even_bounds(len(chosen), min(partitions, len(chosen)))
     recipes = (WindowRecipe(source, chosen[a:b], n_in, n_out, size) for a, b in pairwise(bounds))
     return SampleSet([recipe.localised() for recipe in recipes])

@@ -175,8 +175,8 @@ def append(path: Path, frames: Iterable[Frame]) -> int:
     finally:
         added = len(times) - len(store.times)
         if added or anew:
-            told = f"added {added} scans" + (f", made {anew} frames anew" if anew else "")
-            store.commit(times, fresh, known=committed, history=told)
+            action = f"added {added} scans" + (f", made {anew} frames anew" if anew else "")
+            store.commit(times, fresh, known=committed, history=action)
     return added
 
 

@@ -145,9 +145,9 @@ def adjusted(sums: xr.Dataset, pairs: Pairs, method: str, window: float) -> xr.D
     grid = Grid.from_dataset(sums)
     range_km = np.hypot(grid.x[np.newaxis], grid.y[:, np.newaxis]) / 1000
     field = factor[:, np.newaxis, np.newaxis] * np.exp(slope * range_km)
-    said: dict[str, Any] = {"long_name": "factor that radar sums were multiplied by", "units": "1"}
+    attrs: dict[str, Any] = {"long_name": "factor that radar sums were multiplied by", "units": "1"}
     result = sums[["rain_sum", "observed_share", "crs"]].sel(window=[window])
-    result["adjustment"] = (("time", "y", "x"), field.astype(np.float32), said)
+    result["adjustment"] = (("time", "y", "x"), field.astype(np.float32), attrs)
     with_attributes = result["rain_sum"].attrs | {"comment": f"adjusted to gauges, {method}"}
     result["rain_sum"] = (result["rain_sum"] * result["adjustment"]).assign_attrs(with_attributes)
     line = history_line(f"adjusted to gauges, {method}")

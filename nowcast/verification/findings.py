@@ -20,31 +20,31 @@ def findings(scores: xr.Dataset) -> list[str]:
     "Better" and "worse" mean that the 95 % interval of the paired difference does not hold 0.
     The example of :func:`~nowcast.verification.verify` calls this function.
     """
-    said = motion_faults(scores)
+    lines = motion_faults(scores)
     reference = scores.attrs.get("reference")
     if not reference:
-        return said
+        return lines
     others = [name for name in scores["forecaster"].to_numpy().tolist() if name != reference]
     if not scores["csi_difference_low"].sel(forecaster=others).notnull().any():
-        said.append(
+        lines.append(
             "Too few independent cases for intervals: nothing can be said of who is better."
         )
-        return said
+        return lines
     for forecaster in others:
         here = scores.sel(forecaster=forecaster)
-        said.append(f"{forecaster} against {reference}: {_by_threshold(here, 'csi', 'CSI', 1)}.")
+        lines.append(f"{forecaster} against {reference}: {_by_threshold(here, 'csi', 'CSI', 1)}.")
         if np.isfinite(here["crps_difference"]).any():
-            said.append(f"{forecaster} against {reference}: {_crps(here)}.")
+            lines.append(f"{forecaster} against {reference}: {_crps(here)}.")
         elif here["roc_area"].notnull().any():
             text = _by_threshold(here, "brier", "Brier score", -1)
-            said.append(f"{forecaster} against {reference}: {text}.")
+            lines.append(f"{forecaster} against {reference}: {text}.")
     events = int(scores.attrs.get("n_events", 1))
     if events < 5:
-        said.append(
+        lines.append(
             f"The intervals are from {events} event{'s' if events > 1 else ''}: other weather may "
             "give another order."
         )
-    return said
+    return lines
 
 
 def motion_faults(scores: xr.Dataset) -> list[str]:
@@ -60,17 +60,17 @@ def motion_faults(scores: xr.Dataset) -> list[str]:
     threshold = float(thresholds[np.argmin(np.abs(np.log(thresholds / RAIN)))])
     csi = scores["csi"].sel(threshold=threshold)
     minutes = lead_texts(scores)
-    said = []
+    lines = []
     for name in names:
         if not name.endswith("extrapolation"):
             continue
         below = (csi.sel(forecaster=name) < csi.sel(forecaster="persistence")).to_numpy()
         if below.any():
-            said.append(
+            lines.append(
                 f"Fault of the motion: {name} is below persistence at {threshold:g} mm/h "
                 f"{_leads(minutes, below)}; look at the motion before anything that builds on it."
             )
-    return said
+    return lines
 
 
 def _by_threshold(here: xr.Dataset, score: str, title: str, sign: int) -> str:

@@ -180,5 +180,5 @@ def cells(case: Case) -> dict[str, Any]:
 def follow(grid: Grid, times: NDArray[np.datetime64], *fields: NDArray[Any]) -> list[Cell]:
     """Return the cells of consecutive fields (n, y, x), observed and forecast."""
     rain = np.concatenate(fields).astype(np.float32)
-    told = {"title": "observed and forecast rain", "source": "nowcast"}
-    return track_cells(rain_dataset(grid, times, rain, attributes={}, global_attributes=told))
+    attributes = {"title": "observed and forecast rain", "source": "nowcast"}
+    return track_cells(rain_dataset(grid, times, rain, attributes={}, global_attributes=attributes))

@@ -172,7 +172,7 @@ def open_case(
             ]
         )
         source = str(forecast.attrs.get("source", "forecast"))
-        told = {
+        facts = {
             "method": source.split(", from ")[0].removeprefix("nowcast, method "),
             "station": str(forecast.attrs.get("station", "")),
             "simulated": is_simulated(forecast),
@@ -186,7 +186,7 @@ def open_case(
         probability = np.empty((0, *rain.shape), np.float16)
     cells = path.parent.parent / "cells" / f"{path.stem}.geojson"
     return Case(
-        name, grid, start, leads, rain, thresholds, probability, quantiles, times, frames, told,
+        name, grid, start, leads, rain, thresholds, probability, quantiles, times, frames, facts,
         radar, notes, laid, np.stack(over_areas) if over_areas else None,
         cells if path.parent.name == "forecasts" else None,
     )  # fmt: skip

@@ -159,8 +159,8 @@ def _dataset(answer: dict[str, Any]) -> xr.Dataset:
             made[dimension] = [float(level) for level in levels]
     if last:
         made["statistic"] = ["mean", "maximum"]
-    told = ("start", "method", "station", "name", "latitude", "longitude")
-    made.attrs = {key: answer[key] for key in told if key in answer}
+    names = ("start", "method", "station", "name", "latitude", "longitude")
+    made.attrs = {key: answer[key] for key in names if key in answer}
     made.attrs["raining"] = int(answer["arrival"]["raining"])
     made.attrs["arrival_time"] = answer["arrival"]["time"] or ""
     return made

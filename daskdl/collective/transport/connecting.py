@@ -44,20 +44,20 @@ async def plain_socket(comm: Comm, connects: bool) -> PeerSocket:
             listener.bind(_address(name))
             listener.listen(1)
             listener.setblocking(False)
-            plain = cleanup.enter_context(closing(take_socket(stream)))
-            await _send(plain, name)
-            near = _accepted(listener) if await _receive(plain) == _YES else None
+            tcp = cleanup.enter_context(closing(take_socket(stream)))
+            await _send(tcp, name)
+            near = _accepted(listener) if await _receive(tcp) == _YES else None
             cleanup.callback(_close, near)
-            await _send(plain, _NO if near is None else _YES)
+            await _send(tcp, _NO if near is None else _YES)
         else:
             name = await stream.read_bytes(_NAME)
-            plain = cleanup.enter_context(closing(take_socket(stream)))
+            tcp = cleanup.enter_context(closing(take_socket(stream)))
             near = _reached(name)
             cleanup.callback(_close, near)
-            await _send(plain, _NO if near is None else _YES)
-            if await _receive(plain) == _NO:
+            await _send(tcp, _NO if near is None else _YES)
+            if await _receive(tcp) == _NO:
                 near = None
-        return PeerSocket((plain if near is None else near).dup())
+        return PeerSocket((tcp if near is None else near).dup())
 
 
 def _close(near: socket.socket | None) -> None:
@@ -88,19 +88,19 @@ def _reached(name: bytes) -> socket.socket | None:
 
 
 def _of_same_user(near: socket.socket) -> socket.socket | None:
-    told = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    if _CREDENTIALS.unpack(told)[1] == os.geteuid():
+    credentials = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    if _CREDENTIALS.unpack(credentials)[1] == os.geteuid():
         return near
     near.close()
     return None
 
 
-async def _send(plain: socket.socket, data: bytes) -> None:
-    await asyncio.get_running_loop().sock_sendall(plain, data)
+async def _send(tcp: socket.socket, data: bytes) -> None:
+    await asyncio.get_running_loop().sock_sendall(tcp, data)
 
 
-async def _receive(plain: socket.socket) -> bytes:
-    answer = await asyncio.get_running_loop().sock_recv(plain, 1)
+async def _receive(tcp: socket.socket) -> bytes:
+    answer = await asyncio.get_running_loop().sock_recv(tcp, 1)
     if not answer:
         raise ConnectionResetError("it has closed the connection")
     return answer

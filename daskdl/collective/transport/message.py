@@ -51,9 +51,9 @@ class Transport(Protocol):
         """Close the connections; messages that were sent still arrive."""
 
 
-def check(found: Sequence[Any], head: Head, note: Any) -> None:
+def check(received: Sequence[Any], head: Head, note: Any) -> None:
     """Raise BrokenGangError unless a message is the one expected."""
-    if tuple(found[:2]) == head[:2] and found[3] == "end":
+    if tuple(received[:2]) == head[:2] and received[3] == "end":
         raise BrokenGangError(str(note))
-    if tuple(found) != head:
-        raise BrokenGangError(f"it sent {tuple(found)} where {head} was expected")
+    if tuple(received) != head:
+        raise BrokenGangError(f"it sent {tuple(received)} where {head} was expected")

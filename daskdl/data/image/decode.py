@@ -160,12 +160,12 @@ def _decode(
     return (pixels if pixels.ndim == 3 else pixels[..., None]), (height, width)
 
 
-def need_pillow(what: str) -> None:
-    """Raise a MissingExtraError that begins with ``what`` unless Pillow is installed."""
+def need_pillow(purpose: str) -> None:
+    """Raise a MissingExtraError that begins with ``purpose`` unless Pillow is installed."""
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"{what}: expected Pillow, which decodes and draws images, found it not installed; "
+            f"{purpose}: expected Pillow, which decodes and draws images, found it not installed; "
             "pip install 'daskdl[images]'"
         ) from error

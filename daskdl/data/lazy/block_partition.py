@@ -52,8 +52,8 @@ class BlockPartition(Partition):
     def __getstate__(self) -> tuple[Any, ...]:
         return self._given  # nothing of what it holds has to move with it
 
-    def __setstate__(self, given: tuple[Any, ...]) -> None:
-        self.__init__(*given)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     @property
     def nbytes(self) -> int:

@@ -56,10 +56,10 @@ class Check:
             )
         if not bad:
             return partition
-        kept = partition.pick(np.concatenate(good))
-        if not isinstance(kept, Arrays):
-            kept = Arrays(kept.take(np.arange(len(kept))))
-        return Arrays(kept.arrays, (*kept.bad, *bad))
+        picked = partition.pick(np.concatenate(good))
+        if not isinstance(picked, Arrays):
+            picked = Arrays(picked.take(np.arange(len(picked))))
+        return Arrays(picked.arrays, (*picked.bad, *bad))
 
     def _found(self, batch: Mapping[str, Any]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
         """Yield masks of wrong samples, each with a function from their number to the reason."""

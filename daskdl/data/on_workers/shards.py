@@ -55,9 +55,9 @@ class Shards:
             self._load(moving, place)
         return place
 
-    def wait(self, what: str) -> None:
+    def wait(self, purpose: str) -> None:
         """Wait until all are loaded; raise the first error."""
-        self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], what)
+        self._cluster.wait([self._futures[s] for s in range(self._samples.partitions)], purpose)
 
     def forget(self) -> None:
         """Let the workers forget the shards."""
@@ -96,16 +96,16 @@ class Shards:
         return f"load-{self._name}", self._version, s
 
 
-def spread(recipes: Sequence[Recipe], cluster: Cluster, what: str) -> list[Recipe]:
+def spread(recipes: Sequence[Recipe], cluster: Cluster, purpose: str) -> list[Recipe]:
     """Return recipes; the data of those in memory are distributed to the workers in turn.
 
-    ``what`` names the operation in errors.
+    ``purpose`` names the operation in errors.
     """
     result = list(recipes)
     here = [i for i, recipe in enumerate(recipes) if recipe.in_memory]
     if not here:
         return result
-    workers = sorted(cluster.workers(what))
+    workers = sorted(cluster.workers(purpose))
     futures = cluster.send_each(
         f"samples-{uuid.uuid4().hex}",
         [recipes[i].for_sending() for i in here],

@@ -151,10 +151,10 @@ def _each_graph(recipes: Mapping[int, Loadable], function: Any) -> tuple[Graph, 
 def count(recipes: Sequence[Recipe], client: Client | None = None) -> None:
     """Count the samples of uncounted recipes, and log the records that were left out."""
     uncounted = [r for r in recipes if isinstance(r, Uncounted) and not r.is_counted]
-    told = on_each(uncounted, count_of, client)
-    for recipe, one in zip(uncounted, told, strict=True):
+    counted = on_each(uncounted, count_of, client)
+    for recipe, one in zip(uncounted, counted, strict=True):
         recipe.learn(one)
-    warn([name for one in told for name in one.bad], sum(one.length for one in told))
+    warn([name for one in counted for name in one.bad], sum(one.length for one in counted))
 
 
 def persisted(recipes: Sequence[Recipe], client: Client | None) -> list[Recipe]:

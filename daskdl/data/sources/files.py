@@ -91,7 +91,7 @@ def from_files(
     options = dict(storage_options or {})
     details: dict[str, Mapping[str, Any]] = {}
     files = expanded(urls, options, details=details)
-    versions = {url: version_in(told) for url, told in details.items() if "://" in url}
+    versions = {url: version_in(detail) for url, detail in details.items() if "://" in url}
     untold = [url for url in files if not versions.get(url)]
     versions |= dict(zip(untold, versions_at(untold, options), strict=True))
     arrays = {name: np.asarray(column) for name, column in columns.items()}

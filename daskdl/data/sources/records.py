@@ -58,8 +58,8 @@ class Records:
                 samples.append(as_sample(self.function(record)))
                 names.append(name)
             except Exception as error:
-                said = str(error)
-                reason = said if isinstance(error, DataError) else f"{type(error).__name__}: {said}"
+                text = str(error)
+                reason = text if isinstance(error, DataError) else f"{type(error).__name__}: {text}"
                 bad.append(_refused(name, reason, self.on_error, error))
         counts = Counter(map(_form, samples))
         usual = max(counts, key=counts.__getitem__, default=())
@@ -67,8 +67,8 @@ class Records:
             if _form(sample) != usual:
                 reason = f"expected {_words(usual)}, found {_words(_form(sample))}"
                 bad.append(_refused(name, reason, self.on_error))
-        kept = [sample for sample in samples if _form(sample) == usual]
-        return Arrays(columns(kept), tuple(bad))
+        alike = [sample for sample in samples if _form(sample) == usual]
+        return Arrays(columns(alike), tuple(bad))
 
 
 def columns(samples: Sequence[Sample]) -> dict[str, Any]:

@@ -150,12 +150,12 @@ class Connection:
                 connection.read_only = True
                 yield connection
         except psycopg.Error as error:
-            said = " ".join(str(error).split())
+            message = " ".join(str(error).split())
             for secret in secrets.values():
-                said = said.replace(secret, "***") if secret else said
+                message = message.replace(secret, "***") if secret else message
             raise DataError(
                 f"{table}: expected to read it from PostgreSQL at {self}, found "
-                f"{type(error).__name__}: {said}"
+                f"{type(error).__name__}: {message}"
             ) from None
 
 

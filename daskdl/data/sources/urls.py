@@ -55,12 +55,12 @@ def expanded(
             files.append(url)  # many are not looked for one by one
             continue
         system, path = fsspec.url_to_fs(url, **options)
-        told: dict[str, Any] = {path: {}}
+        listed: dict[str, Any] = {path: {}}
         if "*" in url:
-            told = system.glob(path, detail=True)
+            listed = system.glob(path, detail=True)
         elif system.isdir(path):
-            told = {p: d for p, d in system.find(path, detail=True).items() if p.endswith(ending)}
-        paths = sorted(told)
+            listed = {p: d for p, d in system.find(path, detail=True).items() if p.endswith(ending)}
+        paths = sorted(listed)
         if not paths:
             raise DataError(
                 f"{url}: expected files, found none"
@@ -69,7 +69,7 @@ def expanded(
         names = [p if "://" not in url else system.unstrip_protocol(p) for p in paths]
         files.extend(names)
         if details is not None:
-            details.update(zip(names, map(told.__getitem__, paths), strict=True))
+            details.update(zip(names, map(listed.__getitem__, paths), strict=True))
     if not files:
         raise DataError("SampleSet: expected URLs of files, found none")
     return files
@@ -122,8 +122,8 @@ def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
     far = list(filter(_is_far, urls))
     asked = far if len(far) <= ASKED else []
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-        told = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
-    return [told.get(url, "") if _is_far(url) else version_at(url, options) for url in urls]
+        known = dict(zip(asked, pool.map(lambda url: version_at(url, options), asked), strict=True))
+    return [known.get(url, "") if _is_far(url) else version_at(url, options) for url in urls]
 
 
 def version_in(details: Mapping[str, Any]) -> str:
@@ -131,12 +131,12 @@ def version_in(details: Mapping[str, Any]) -> str:
     return _told(details, _CHANGED[:3])
 
 
-def check_version(found: str, url: str, expected: str) -> None:
+def check_version(version: str, url: str, expected: str) -> None:
     """Raise a DataError if the version at a URL is not the expected one."""
-    if expected and found and found != expected:
+    if expected and version and version != expected:
         raise DataError(
             f"{url}: expected the file of which the samples were made, {expected}, found another "
-            f"in its place, {found}; make the SampleSet anew, and begin training anew"
+            f"in its place, {version}; make the SampleSet anew, and begin training anew"
         )
 
 

@@ -129,11 +129,11 @@ def version_of_array(array: Any) -> str:
         options = {**system.storage_options, "asynchronous": False}
         system = fsspec.filesystem(system.protocol[0], **options)
     files = system.find("/".join(filter(None, (str(root), array.path))), detail=True)
-    told = [
+    versions = [
         f"{name} {version_in(one) or (one.get('size'), one.get('mtime'))}"
         for name, one in sorted(files.items())
     ]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(versions).encode()).hexdigest()[:16]
 
 
 def check_plain(name: str, array: Any, codes: bool = False) -> None:

@@ -212,10 +212,10 @@ class TableEncoder:
 
     def __repr__(self) -> str:
         kinds = [column.kind for column in self.columns]
-        said = ", ".join(f"{kinds.count(k)} of {k}" for k in dict.fromkeys(kinds))
+        counts = ", ".join(f"{kinds.count(k)} of {k}" for k in dict.fromkeys(kinds))
         kind = f"{len(self.classes)} classes" if self.classes else "numbers"
         target = "" if self.target is None else f" -> {self.target!r}, {kind}"
-        return f"TableEncoder({len(kinds)} columns ({said}){target})"
+        return f"TableEncoder({len(kinds)} columns ({counts}){target})"
 
     def _repr_html_(self) -> str:
         import pandas as pd
@@ -285,8 +285,8 @@ HEADINGS = ("column", "kind", "what is known of it", "numbers", "ids")
 
 def _cells(column: Column) -> tuple[str, ...]:
     if isinstance(column, Category):
-        said = f"{len(column.values):,} values, such as {', '.join(map(str, column.values[:3]))}"
+        summary = f"{len(column.values):,} values, such as {', '.join(map(str, column.values[:3]))}"
     else:
-        said = f"mean {column.mean:.4g}, standard deviation {column.scale:.4g}"
-    said += ", some missing" if column.missing else ""
-    return column.name, column.kind, said, str(column.width), str(column.rows or "")
+        summary = f"mean {column.mean:.4g}, standard deviation {column.scale:.4g}"
+    summary += ", some missing" if column.missing else ""
+    return column.name, column.kind, summary, str(column.width), str(column.rows or "")

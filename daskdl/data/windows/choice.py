@@ -43,17 +43,17 @@ def from_windows(
     if where is None and weights is None:
         return [*recipes]
     looks = [_look(windowed, some, *of) for (windowed, some), *of in zip(cut, *maps, strict=True)]
-    told = on_each([recipe for some, _ in looks for recipe in some], looks[0][1])
-    kept = [keep.astype(bool) for keep, _ in told]
-    if not any(keep.any() for keep in kept):
+    results = on_each([recipe for some, _ in looks for recipe in some], looks[0][1])
+    masks = [keep.astype(bool) for keep, _ in results]
+    if not any(keep.any() for keep in masks):
         raise DataError(
             "SampleSet.from_windows, where: expected at least one window of which it is true, "
-            f"found none of {sum(map(len, kept))}"
+            f"found none of {sum(map(len, masks))}"
         )
     if weights is None:
-        return [r.where(keep) for r, keep in zip(recipes, kept, strict=True) if keep.any()]
-    weighed = _weighed(kept, [shares for _, shares in told])
-    times = _drawn(np.concatenate(weighed), seed, [len(keep) for keep in kept])
+        return [r.where(keep) for r, keep in zip(recipes, masks, strict=True) if keep.any()]
+    weighed = _weighed(masks, [shares for _, shares in results])
+    times = _drawn(np.concatenate(weighed), seed, [len(keep) for keep in masks])
     drawn = [
         recipe_of(
             recipe.windowed,
@@ -179,11 +179,11 @@ def _wider(share: Array, wide: int) -> Array:
     return np.pad(share, ((0, 0), (0, wide - share.shape[1])))
 
 
-def _weighed(kept: list[Array], shares: list[Array]) -> list[Array]:
+def _weighed(masks: list[Array], shares: list[Array]) -> list[Array]:
     """Return how often an epoch, with as many windows as are kept, should have each window."""
     wide = max(share.shape[1] for share in shares)
     cells = np.concatenate([_wider(share, wide) for share in shares])
-    keep = np.concatenate(kept)
+    keep = np.concatenate(masks)
     cells[~keep] = 0
     total = cells.sum(axis=0)
     weights = (cells[:, total > 0] / total[total > 0]).sum(axis=1)
@@ -192,7 +192,7 @@ def _weighed(kept: list[Array], shares: list[Array]) -> list[Array]:
             "SampleSet.from_windows, weights: expected finite weights of at least 0, not all of "
             "them 0, found others"
         )
-    return _apart(weights / weights.sum() * keep.sum(), [len(some) for some in kept])
+    return _apart(weights / weights.sum() * keep.sum(), [len(some) for some in masks])
 
 
 def _drawn(weights: Array, seed: int, lengths: list[int]) -> list[Array]:

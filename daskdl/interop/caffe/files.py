@@ -112,8 +112,8 @@ class Message:
         numbers = self.integers(name, least, most)
         return numbers[-1] if numbers else default
 
-    def _wrong(self, name: str, expected: str, found: Any) -> NoReturn:
-        shown = "{ ... }" if isinstance(found, Message) else repr(found)[:60]
+    def _wrong(self, name: str, expected: str, actual: Any) -> NoReturn:
+        shown = "{ ... }" if isinstance(actual, Message) else repr(actual)[:60]
         raise ModelFileError(
             f"{self.where}: {name}: expected {expected}, found {shown}; correct the prototxt"
         )
@@ -220,11 +220,11 @@ class _Tokens:
             return float(int(token, 16)) if len(token) < 20 else math.inf
         return float(token.rstrip("fF") if "inf" not in token else token)
 
-    def wrong(self, expected: str, found: str) -> NoReturn:
+    def wrong(self, expected: str, actual: str) -> NoReturn:
         """Raise a ModelFileError with the line's number."""
         line = self.text.count("\n", 0, self.at) + 1
         raise ModelFileError(
-            f"{self.where}: line {line}: expected {expected}, found {found[:60]!r}; is it a "
+            f"{self.where}: line {line}: expected {expected}, found {actual[:60]!r}; is it a "
             "prototxt?"
         )
 

@@ -74,20 +74,20 @@ class Layer(Base):
         made = {n: v for n, v in self.settings.fields.items() if not n.endswith("filler")}
         check_keys(self.place, made, self.settings.asked, _PLAIN)
 
-    def blob(self, i: int, what: str) -> Array:
+    def blob(self, i: int, role: str) -> Array:
         """Return a blob as float32."""
         if i >= len(self.blobs):
             self.fail(
-                f"expected its {what}, found {len(self.blobs)} blobs under this name; are the "
+                f"expected its {role}, found {len(self.blobs)} blobs under this name; are the "
                 "weights those of this network?"
             )
         return self.blobs[i].astype(np.float32, copy=False)
 
-    def vector(self, i: int, what: str, count: int) -> Array:
+    def vector(self, i: int, role: str, count: int) -> Array:
         """Return weights with one number per channel, (count,); old files give them four axes."""
-        blob = self.blob(i, what)
+        blob = self.blob(i, role)
         if blob.size != count:
-            self.fail(f"expected {count} numbers as {what}, found {blob.size}")
+            self.fail(f"expected {count} numbers as {role}, found {blob.size}")
         return blob.reshape(count)
 
     def bias(self, count: int) -> str:
@@ -96,13 +96,13 @@ class Layer(Base):
             return ""
         return self.weight(1, "bias", self.vector(1, "bias", count))
 
-    def weight(self, i: int, what: str, array: Array, filters: bool = False) -> str:
+    def weight(self, i: int, role: str, array: Array, filters: bool = False) -> str:
         """Add weights to the graph, once if layers share them; return their name."""
         specs = self.message.values("param")
         spec = specs[i] if i < len(specs) else ""
         key = spec.word("name") if isinstance(spec, Message) else spec
         add = self.build.filters if filters else self.build.parameter
-        name = f"{self.name}.{what}"
+        name = f"{self.name}.{role}"
         return (
             self.added(key, name, array, add) if key and isinstance(key, str) else add(name, array)
         )
@@ -245,15 +245,15 @@ def _before(of: Layer, name: str, behind: int) -> str:
     return of.add("Unsqueeze", name, of.build.integers(*axes)) if behind > 0 else name
 
 
-def _aligned(of: Layer, i: int, what: str, axis: int) -> str:
+def _aligned(of: Layer, i: int, role: str, axis: int) -> str:
     """Return weights of a Scale or Bias with axes appended, so that they begin at ``axis``."""
-    array = of.blob(i, what)
+    array = of.blob(i, role)
     behind = of.rank - axis - array.ndim
     if behind < 0:  # old files give four axes to vectors
         array, behind = array.reshape(-1), of.rank - axis - 1
     if behind < 0:
-        of.fail(f"expected {what} of fewer axes, found {array.shape}")
-    return _before(of, of.weight(i, "weight" if what == "scale" else "bias", array), behind)
+        of.fail(f"expected {role} of fewer axes, found {array.shape}")
+    return _before(of, of.weight(i, "weight" if role == "scale" else "bias", array), behind)
 
 
 @layer("Scale", "Bias")

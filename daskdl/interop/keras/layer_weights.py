@@ -89,16 +89,16 @@ def _few(names: Any) -> str:
     return ", ".join(map(repr, names[:4])) + (", ..." if len(names) > 4 else "") or "none"
 
 
-def _ordered(config: dict[str, Any], given: dict[str, list[Array]]) -> dict[str, list[Array]]:
+def _ordered(config: dict[str, Any], by_layer: dict[str, list[Array]]) -> dict[str, list[Array]]:
     inner = config.get("config")
     layers = inner if isinstance(inner, list) else (inner or {}).get("layers", [])
     names = [
         (layer.get("config") or {}).get("name", layer.get("name"))
         for layer in layers if isinstance(layer, dict) and isinstance(layer.get("config"), dict)
     ]  # fmt: skip
-    if set(given) - set(names):
-        return given
-    return {name: given[name] for name in names if name in given}
+    if set(by_layer) - set(names):
+        return by_layer
+    return {name: by_layer[name] for name in names if name in by_layer}
 
 
 def _own(layer: Any) -> dict[str, Array]:

@@ -101,25 +101,25 @@ class Layer(Base):
             self.fail(f"padding: expected same or valid, found {str(padding)[:60]}")
         return str(padding)
 
-    def array(self, i: int, what: str, rank: int | None = None) -> Array:
+    def array(self, i: int, role: str, rank: int | None = None) -> Array:
         """Return an array of the layer as float32."""
         if i >= len(self.arrays):
-            self.fail(f"expected its {what}, found {len(self.arrays)} arrays")
+            self.fail(f"expected its {role}, found {len(self.arrays)} arrays")
         array = self.arrays[i]
         if rank is not None and array.ndim != rank:
-            self.fail(f"expected {what} of {rank} axes, found {array.shape}")
+            self.fail(f"expected {role} of {rank} axes, found {array.shape}")
         if array.dtype.kind != "f":
             self.fail(
-                f"expected {what} of floats, found {array.dtype}; quantised layers are not read, "
+                f"expected {role} of floats, found {array.dtype}; quantised layers are not read, "
                 "save the model before quantize()"
             )
         return array.astype(np.float32, copy=False)
 
     def weight(
-        self, what: str, array: Array, add: Callable[[str, Array], str] | None = None
+        self, role: str, array: Array, add: Callable[[str, Array], str] | None = None
     ) -> str:
         """Add weights to the graph, once for all calls of the layer; return their name."""
-        key = f"{self.name}/{what}"
+        key = f"{self.name}/{role}"
         return self.added(key, key, array, add)
 
     def bias(self, i: int) -> str:

@@ -107,32 +107,32 @@ def from_bytes(data: bytes, where: str) -> Graph:
         return _graph(topology(weights.config, where), weights, where)
 
 
-def _graph(found: Topology, weights: Weights, where: str) -> Graph:
-    places = ((step.kind, f"layer {step.name!r}") for step in found.steps)
+def _graph(layout: Topology, weights: Weights, where: str) -> Graph:
+    places = ((step.kind, f"layer {step.name!r}") for step in layout.steps)
     advice = "functions and classes of one's own are not run"
     check_supported(where, "layers", places, TABLE.keys() | {"InputLayer"}, advice)
     build = LastBuilder()
-    arrays = _by_layer(found, weights, where)
+    arrays = _by_layer(layout, weights, where)
     values: dict[tuple[str, int], list[Value]] = {}
     masked: set[tuple[str, int]] = set()
     shared: dict[str, str] = {}
-    names = {place[0]: key for key, place in found.inputs.items() if isinstance(key, str)}
-    for step in found.steps:
+    names = {place[0]: key for key, place in layout.inputs.items() if isinstance(key, str)}
+    for step in layout.steps:
         if step.kind == "InputLayer":
             name = names.get(step.name, step.name)
             values[step.name, step.call] = [_input(build, step, name, where)]
             continue
-        inputs = [_value(values, place, where) for place in step.given]
+        inputs = [_value(values, place, where) for place in step.reads]
         layer = Layer(
             step, build, inputs, arrays.get(step.name, []), weights.version, where, shared
         )  # fmt: skip
-        translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.given)
+        translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.reads)
         result = translator(layer, of_mask)
         values[step.name, step.call] = result if isinstance(result, list) else [result]
         if (of_mask and translator.mask == "keeps") or step.config.get("mask_zero"):
             masked.add((step.name, step.call))
-    ends = [_value(values, place, where) for place in found.outputs.values()]
-    order = {_value(values, place, where).name: i for i, place in enumerate(found.inputs.values())}
+    ends = [_value(values, place, where) for place in layout.outputs.values()]
+    order = {_value(values, place, where).name: i for i, place in enumerate(layout.inputs.values())}
     build.inputs.sort(key=lambda parts: order.get(parts[0], len(order)))
     return build.graph(build.last(value).name for value in ends)
 
@@ -163,14 +163,14 @@ def _input(build: LastBuilder, step: Step, name: str, where: str) -> Value:
     return Value(build.input(name, (None, *shape[1:]), kind), len(shape))
 
 
-def _by_layer(found: Topology, weights: Weights, where: str) -> dict[str, list[Array]]:
+def _by_layer(layout: Topology, weights: Weights, where: str) -> dict[str, list[Array]]:
     """Return the arrays of each layer, by its name."""
-    steps = {step.name: step for step in found.steps}
-    owners = dict.fromkeys(step.owner for step in found.steps)
+    steps = {step.name: step for step in layout.steps}
+    owners = dict.fromkeys(step.owner for step in layout.steps)
     homes = {name: name for name in owners}
     if weights.version >= 3 and not all(n in owners for n, a in weights.layers.items() if a):
         # Keras 3 names groups without a name by their class and a number.
-        homes = dict(zip(owners, numbered([found.kinds[name] for name in owners]), strict=True))
+        homes = dict(zip(owners, numbered([layout.kinds[name] for name in owners]), strict=True))
     result = {}
     for name, step in steps.items():
         inside = weights.layers.get(step.owner) or weights.layers.get(homes[step.owner], {})

@@ -28,7 +28,7 @@ class Step(NamedTuple):
     kind: str
     config: dict[str, Any]
     call: int
-    given: list[Place]
+    reads: list[Place]
     owner: str
     group: str = ""
 
@@ -111,7 +111,7 @@ class _Model:
         else:
             self._functional(layers, names, inner or {})
         self.outputs = {key: self.resolved(place) for key, place in self.outputs.items()}
-        self.steps = [s._replace(given=[*map(self.resolved, s.given)]) for s in self.steps]
+        self.steps = [s._replace(reads=[*map(self.resolved, s.reads)]) for s in self.steps]
 
     def resolved(self, place: Place) -> Place:
         """Return the layer's result behind a result of a nested model."""
@@ -167,7 +167,7 @@ class _Model:
             _damaged(self.where, "names of layers come twice")
 
     def _add(
-        self, layer: dict[str, Any], name: str, number: int, call: int, given: list[Place]
+        self, layer: dict[str, Any], name: str, number: int, call: int, reads: list[Place]
     ) -> None:
         """Add a call of a layer; for a nested model add its layers' calls."""
         kind, config = str(layer.get("class_name")), layer["config"]
@@ -179,26 +179,26 @@ class _Model:
         if kind not in _MODELS:
             if not isinstance(config, dict):
                 _damaged(self.where, f"layer {name!r} has no settings")
-            self.steps.append(Step(name, kind, config, call, given, owner, group))
+            self.steps.append(Step(name, kind, config, call, reads, owner, group))
         else:
             lead = f"{group}/" if group else ""
             model = _Model(layer, self.where, f"{name}/", owner, lead, self.depth + 1)
-            if len(model.inputs) != len(given) or not all(isinstance(k, int) for k in model.inputs):
+            if len(model.inputs) != len(reads) or not all(isinstance(k, int) for k in model.inputs):
                 raise ModelFileError(
                     f"{self.where}: model {name!r} in the model: expected {len(model.inputs)} "
-                    f"inputs in their order, found {len(given)}"
+                    f"inputs in their order, found {len(reads)}"
                 )
 
             def renumbered(place: Place) -> Place:
                 return place[0], place[1] + call * _MOST, place[2]
 
             entries = {(p[0], p[1]) for p in model.inputs.values()}
-            for place, value in zip(model.inputs.values(), given, strict=True):
+            for place, value in zip(model.inputs.values(), reads, strict=True):
                 self.alias[renumbered(place)] = value
             for k, place in enumerate(model.outputs.values()):
                 self.alias[name, call, k] = renumbered(place)
             self.steps += [
-                s._replace(call=s.call + call * _MOST, given=[*map(renumbered, s.given)])
+                s._replace(call=s.call + call * _MOST, reads=[*map(renumbered, s.reads)])
                 for s in model.steps if (s.name, s.call) not in entries
             ]  # fmt: skip
         if len(self.steps) > _MOST:
@@ -266,7 +266,7 @@ def _in_order(waiting: list[Step], where: str) -> list[Step]:
     steps: list[Step] = []
     made: set[tuple[str, int]] = set()
     while waiting:
-        ready = [s for s in waiting if all(place[:2] in made for place in s.given)]
+        ready = [s for s in waiting if all(place[:2] in made for place in s.reads)]
         if not ready:
             _damaged(where, f"layer {waiting[0].name!r} is given what no layer computes")
         steps += ready

@@ -217,9 +217,9 @@ class Conversion:
     def _fold(self) -> None:
         """Compute nodes whose inputs are small constants."""
         with no_grad():
-            kept = [node for node in self.nodes if not self._folded(node)]
-        self.nodes = kept
-        needed = {name for node in kept for name in reads(node)} | set(self.outputs)
+            remaining = [node for node in self.nodes if not self._folded(node)]
+        self.nodes = remaining
+        needed = {name for node in remaining for name in reads(node)} | set(self.outputs)
         self.constants = {n: a for n, a in self.constants.items() if n in needed}
 
     def _folded(self, node: Node) -> bool:

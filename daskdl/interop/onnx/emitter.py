@@ -77,11 +77,11 @@ def _trace(
 
     def write_down(
         function: Callable[..., Any],
-        given: tuple[Any, ...],
+        inputs: tuple[Any, ...],
         settings: dict[str, Any],
         results: tuple[Any, ...],
     ) -> None:
-        steps.append(Step(function.__name__, given, settings, results))
+        steps.append(Step(function.__name__, inputs, settings, results))
 
     with no_grad(), watched_operations(write_down):
         outputs = call(model, dict(zip(names, inputs, strict=True)) if names else inputs)

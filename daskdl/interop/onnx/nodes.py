@@ -106,10 +106,10 @@ def is_filters(shape: tuple[int, ...], uses: list[tuple[str, int]]) -> bool:
     return len(shape) > 2 and all(op in ("Conv", "ConvTranspose") and i == 1 for op, i in uses)
 
 
-def free_names(held: dict[str, Any], taken: set[str]) -> dict[str, str]:
+def free_names(state: dict[str, Any], taken: set[str]) -> dict[str, str]:
     """Return names for parameters and buffers that hide no attributes of a Graph."""
     names, taken = {}, set(taken)
-    for name in held:
+    for name in state:
         names[name] = attribute_name(name, taken)
         taken.add(names[name])
     return names

@@ -126,8 +126,8 @@ def threshold(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Keep x above a threshold, and use a value elsewhere."""
     x = inputs[0]
     above = emit.node("Greater", x.name, np.float32(settings.get("threshold", 0)))
-    kept = emit.node("Where", above, x.name, np.float32(settings.get("value", 0)))
-    return Value(kept, x.ndim, x.first)
+    result = emit.node("Where", above, x.name, np.float32(settings.get("value", 0)))
+    return Value(result, x.ndim, x.first)
 
 
 @writer("where")

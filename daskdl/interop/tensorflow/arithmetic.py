@@ -9,7 +9,7 @@ import numpy as np
 from daskdl.interop.building import Value
 from daskdl.interop.layer import clipped, operator_of
 from daskdl.interop.tensorflow.images import into_convolution
-from daskdl.interop.tensorflow.net import TABLE, Call, Given, operator
+from daskdl.interop.tensorflow.net import TABLE, Call, Operand, operator
 
 #: Elementwise functions with the same name in ONNX.
 _SAME = (
@@ -26,9 +26,9 @@ _REDUCTIONS = ("Max", "Mean", "Min", "Prod", "Sum")
 
 @operator("Identity", "StopGradient", "CheckNumerics", "Snapshot", "PreventGradient",
           "PlaceholderWithDefault")  # fmt: skip
-def identity(call: Call) -> Given:
+def identity(call: Call) -> Operand:
     """Return the input."""
-    return call.given[0] if call.is_array(0) else call.x
+    return call.operands[0] if call.is_array(0) else call.x
 
 
 TABLE.update({kind: operator_of(kind) for kind in _SAME})
@@ -73,18 +73,18 @@ def binary(call: Call) -> Value:
 @operator("AddN")
 def total(call: Call) -> Value:
     """Add several values."""
-    values = [call.value(i) for i in range(len(call.given))] or [call.x]
+    values = [call.value(i) for i in range(len(call.operands))] or [call.x]
     return functools.reduce(lambda a, b: call.build.broadcast(a, b, "Add", call.name), values)
 
 
 @operator("MatMul", "BatchMatMul", "BatchMatMulV2")
 def matmul(call: Call) -> Value:
     """Multiply matrices; either may be transposed."""
-    a = call.plain()
+    a = call.unpermuted()
     if call.is_array(1) and call.array(1, "weights").dtype.kind == "f":
         b = Value(call.weights(1, "weights"), call.array(1, "weights").ndim)
     else:
-        b = call.plain(1)
+        b = call.unpermuted(1)
     if call.kind == "MatMul":
         turn = call.flag("transpose_a"), call.flag("transpose_b")
         if turn == (False, False):
@@ -125,7 +125,7 @@ def softmax(call: Call) -> Value:
 def argmax(call: Call) -> Value:
     """Return the place of the maximum or minimum along an axis."""
     (axis,) = call.integers(1, "an axis")
-    x = call.plain()
+    x = call.unpermuted()
     rank = None if x.rank is None else x.rank - 1
     return call.shaped(call.kind, x.name, rank=rank, axis=axis, keepdims=0)
 

@@ -107,7 +107,7 @@ def bias_add(call: Call) -> Value:
         joined = into_convolution(call, x, bias)
         if joined is not None:
             return call.done(joined)
-    name = call.net.held(bias, call.names[1])
+    name = call.net.added(bias, call.names[1])
     return call.done(call.build.broadcast(x, Value(name, 1), "Add", call.name))
 
 
@@ -121,7 +121,7 @@ def into_convolution(call: Call, x: Value, bias: Array) -> Value | None:
         return None
     if len(conv.inputs) > 2:
         return None
-    build.nodes[-1] = conv._replace(inputs=(*conv.inputs, call.net.held(bias, call.names[1])))
+    build.nodes[-1] = conv._replace(inputs=(*conv.inputs, call.net.added(bias, call.names[1])))
     return x
 
 

@@ -14,7 +14,7 @@ from daskdl.nn.core.nodes import FEW
 from daskdl.tensor import Array
 
 #: A result, or an array in the file.
-Given = Value | Array
+Operand = Value | Array
 
 
 class Net:
@@ -25,7 +25,7 @@ class Net:
         self.uses: dict[str, int] = {}
         self._weights: dict[tuple[int, str], tuple[Array, str]] = {}
 
-    def held(self, array: Array, name: str, change: Callable[[Array], Array] | None = None) -> str:
+    def added(self, array: Array, name: str, change: Callable[[Array], Array] | None = None) -> str:
         """Add weights to the graph once; return their name. ``change`` converts filters."""
         key = id(array), "" if change is None else change.__name__
         if key not in self._weights:
@@ -37,23 +37,23 @@ class Net:
             self._weights[key] = array, added
         return self._weights[key][1]
 
-    def value(self, given: Given, name: str) -> Value:
+    def value(self, operand: Operand, name: str) -> Value:
         """Return a result; an array becomes weights, or a constant if small or of integers."""
-        if isinstance(given, Value):
-            return given
-        if given.dtype.kind == "f" and given.size > FEW:
-            return Value(self.held(given, name), given.ndim)
+        if isinstance(operand, Value):
+            return operand
+        if operand.dtype.kind == "f" and operand.size > FEW:
+            return Value(self.added(operand, name), operand.ndim)
         # Floats become float32, and integers int64, the dtype of shapes and places in graphs.
-        dtype = {"f": "float32", "i": "int64"}.get(given.dtype.kind, given.dtype.name)
-        return Value(self.build.constant(given, dtype), given.ndim)
+        dtype = {"f": "float32", "i": "int64"}.get(operand.dtype.kind, operand.dtype.name)
+        return Value(self.build.constant(operand, dtype), operand.ndim)
 
 
 class Call(Base):
     """One node of the file, with its inputs in order."""
 
-    def __init__(self, net: Net, node: NodeDef, given: list[Given], names: list[str]) -> None:
+    def __init__(self, net: Net, node: NodeDef, operands: list[Operand], names: list[str]) -> None:
         super().__init__(node.place, node.name, node.operator, net.build, [], node, {})
-        self.net, self.node, self.given, self.names = net, node, given, names
+        self.net, self.node, self.operands, self.names = net, node, operands, names
 
     @property
     def x(self) -> Value:
@@ -64,46 +64,46 @@ class Call(Base):
         """Return an input as a result."""
         return self.net.value(self._input(i), self.names[i])
 
-    def plain(self, i: int = 0) -> Value:
+    def unpermuted(self, i: int = 0) -> Value:
         """Return an input in the file's layout."""
         return self.build.last(self.value(i))
 
-    def weights(self, i: int, what: str, change: Callable[[Array], Array] | None = None) -> str:
+    def weights(self, i: int, role: str, change: Callable[[Array], Array] | None = None) -> str:
         """Add an input that is an array of the file to the weights; return its name."""
-        return self.net.held(self.array(i, what), self.names[i], change)
+        return self.net.added(self.array(i, role), self.names[i], change)
 
     def shaped(self, operator: str, *inputs: str, rank: int | None, **attributes: Any) -> Value:
         """Add the call's last node; return its result, with its number of axes if known."""
         return Value(self.build.node(operator, *inputs, name=self.name, **attributes), rank)
 
-    def array(self, i: int, what: str) -> Array:
+    def array(self, i: int, role: str) -> Array:
         """Return an input that must be an array of the file."""
         array = self._input(i)
         if isinstance(array, Value):
-            self.fail(f"expected {what} as a constant, found what {self.names[i]!r} computes")
+            self.fail(f"expected {role} as a constant, found what {self.names[i]!r} computes")
         return array
 
-    def integers(self, i: int, what: str) -> tuple[int, ...]:
+    def integers(self, i: int, role: str) -> tuple[int, ...]:
         """Return an input that must be integers of the file, or a single one."""
-        array = self.array(i, what)
+        array = self.array(i, role)
         if array.dtype.kind not in "iu" or array.size > 64:
-            self.fail(f"expected integers as {what}, found {array.dtype} of {array.shape}")
+            self.fail(f"expected integers as {role}, found {array.dtype} of {array.shape}")
         return tuple(int(n) for n in array.reshape(-1))
 
     def is_array(self, i: int) -> bool:
         """Whether an input is an array of the file."""
-        return i < len(self.given) and not isinstance(self.given[i], Value)
+        return i < len(self.operands) and not isinstance(self.operands[i], Value)
 
-    def _input(self, i: int) -> Given:
-        if i >= len(self.given):
-            self.fail(f"expected {i + 1} inputs, found {len(self.given)}")
-        return self.given[i]
+    def _input(self, i: int) -> Operand:
+        if i >= len(self.operands):
+            self.fail(f"expected {i + 1} inputs, found {len(self.operands)}")
+        return self.operands[i]
 
-    def first_of(self, what: str) -> bool:
+    def first_of(self, role: str) -> bool:
         """Whether images have their channels second; TensorFlow has them last by default."""
         data_format = self.setting("data_format", "NHWC")
         if data_format not in ("NHWC", "NCHW"):
-            self.fail(f"expected {what} of NHWC or NCHW, found {data_format}")
+            self.fail(f"expected {role} of NHWC or NCHW, found {data_format}")
         return data_format == "NCHW"
 
     def image(self, i: int) -> Value:

@@ -14,7 +14,7 @@ from daskdl.interop.guard import check_supported, existing, reading
 from daskdl.interop.tensorflow import arithmetic, images, shaping
 from daskdl.interop.tensorflow.graphdef import NodeDef, read
 from daskdl.interop.tensorflow.images import recognised
-from daskdl.interop.tensorflow.net import TABLE, Call, Given, Net
+from daskdl.interop.tensorflow.net import TABLE, Call, Net, Operand
 from daskdl.nn.core.graph import Graph
 
 #: Importing these fills the table of operators.
@@ -96,7 +96,7 @@ class _Reading:
         ]  # fmt: skip
         if not self.outputs:
             raise ModelFileError(f"{where}: no node computes anything; is it a frozen graph?")
-        self.results: dict[str, list[Given]] = {}
+        self.results: dict[str, list[Operand]] = {}
 
     def graph(self) -> Graph:
         """Return the graph."""
@@ -110,8 +110,8 @@ class _Reading:
             if self._is_input(node):
                 self.results[node.name] = [self._input(node)]
             else:
-                left_out: Given = np.zeros(0, np.float32)
-                inputs = [self._given(name) if name else left_out for name in node.inputs]
+                left_out: Operand = np.zeros(0, np.float32)
+                inputs = [self._operand(name) if name else left_out for name in node.inputs]
                 result = TABLE[node.operator](Call(self.net, node, inputs, node.inputs))
                 self.results[node.name] = result if isinstance(result, list) else [result]
         return self.net.build.graph(self._output(name) for name in self.outputs)
@@ -155,7 +155,7 @@ class _Reading:
             ]
         return order
 
-    def _given(self, name: str) -> Given:
+    def _operand(self, name: str) -> Operand:
         base, _, place = name.partition(":")
         results, i = self.results[base], int(place or 0)
         if i >= len(results):
@@ -175,7 +175,7 @@ class _Reading:
         return Value(self.net.build.input(node.name, shape, kind), rank)
 
     def _output(self, name: str) -> str:
-        return self.net.build.last(self.net.value(self._given(name), name)).name
+        return self.net.build.last(self.net.value(self._operand(name), name)).name
 
 
 def _plain(name: str) -> str:

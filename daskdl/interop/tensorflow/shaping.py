@@ -12,7 +12,7 @@ _END = (1 << 31) - 1
 @operator("Reshape")
 def reshape(call: Call) -> Value:
     """Reshape; a length of -1 is inferred."""
-    x, build = call.plain(), call.build
+    x, build = call.unpermuted(), call.build
     if call.is_array(1):
         lengths = call.integers(1, "a shape")
         if any(n < -1 for n in lengths):
@@ -39,7 +39,7 @@ def squeeze(call: Call) -> Value:
 @operator("ExpandDims")
 def expand_dims(call: Call) -> Value:
     """Insert an axis of one element."""
-    x = call.plain()
+    x = call.unpermuted()
     axis = call.integers(1, "an axis")[0]
     rank = None if x.rank is None else x.rank + 1
     return call.shaped("Unsqueeze", x.name, call.build.integers(axis), rank=rank)
@@ -51,14 +51,14 @@ def transpose(call: Call) -> Value:
     order = call.integers(1, "an order of axes")
     if sorted(order) != list(range(len(order))):
         call.fail(f"expected each axis once, found {order}")
-    return call.shaped("Transpose", call.plain().name, rank=len(order), perm=order)
+    return call.shaped("Transpose", call.unpermuted().name, rank=len(order), perm=order)
 
 
 @operator("Concat", "ConcatV2")
 def concat(call: Call) -> Value:
     """Join along an axis."""
     first = call.kind == "Concat"
-    count = len(call.given) - 1
+    count = len(call.operands) - 1
     if count < 1:
         call.fail("expected values to join, found none")
     axis = call.integers(0 if first else count, "an axis")[0]
@@ -71,7 +71,7 @@ def concat(call: Call) -> Value:
 @operator("Pack")
 def pack(call: Call) -> Value:
     """Join along a new axis."""
-    values = [call.plain(i) for i in range(len(call.given))]
+    values = [call.unpermuted(i) for i in range(len(call.operands))]
     build, axis = call.build, call.integer("axis", 0, -9)
     names = [build.node("Unsqueeze", v.name, build.integers(axis)) for v in values]
     rank = values[0].rank + 1 if values and values[0].rank is not None else None
@@ -82,7 +82,7 @@ def pack(call: Call) -> Value:
 def split(call: Call) -> list[Value]:
     """Split along an axis."""
     even = call.kind == "Split"
-    x = call.plain(1 if even else 0)
+    x = call.unpermuted(1 if even else 0)
     axis = call.integers(0 if even else 2, "an axis")[0]
     build = call.build
     if even:
@@ -123,7 +123,7 @@ def slices(call: Call) -> Value:
     if len(start) != len(size):
         call.fail(f"expected as many starts as lengths, found {start} and {size}")
     stop = [_END if n < 0 else a + n for a, n in zip(start, size, strict=True)]
-    x, build = call.plain(), call.build
+    x, build = call.unpermuted(), call.build
     ends = (build.integers(*ns) for ns in (start, stop, range(len(start))))
     return call.result("Slice", x.name, *ends, like=x)
 
@@ -138,7 +138,7 @@ def strided_slice(call: Call) -> Value:
     }
     if masks["ellipsis"] or masks["new_axis"] or not len(start) == len(stop) == len(step):
         call.fail("an ellipsis and new axes are not supported")
-    x, build = call.plain(), call.build
+    x, build = call.unpermuted(), call.build
     first, last, gone = [], [], []
     for i, (a, b, s) in enumerate(zip(start, stop, step, strict=True)):
         single = masks["shrink_axis"] >> i & 1
@@ -162,7 +162,7 @@ def strided_slice(call: Call) -> Value:
 @operator("Shape")
 def shape(call: Call) -> Value:
     """Return the shape."""
-    return call.shaped("Shape", call.plain().name, rank=1)
+    return call.shaped("Shape", call.unpermuted().name, rank=1)
 
 
 @operator("Fill")
@@ -179,14 +179,14 @@ def tile(call: Call) -> Value:
     if not all(0 <= n <= 4096 for n in times):
         call.fail(f"expected counts from 0 to 4096, found {times}")
     counts = call.build.integers(*times)
-    return call.shaped("Tile", call.plain().name, counts, rank=len(times))
+    return call.shaped("Tile", call.unpermuted().name, counts, rank=len(times))
 
 
 @operator("Gather", "GatherV2")
 def gather(call: Call) -> Value:
     """Take elements along an axis by index."""
-    axis = call.integers(2, "an axis")[0] if len(call.given) > 2 else 0
-    table, ids = call.plain(), call.plain(1)
+    axis = call.integers(2, "an axis")[0] if len(call.operands) > 2 else 0
+    table, ids = call.unpermuted(), call.unpermuted(1)
     ranks = table.rank, ids.rank
     rank = None if None in ranks else (table.rank or 0) + (ids.rank or 0) - 1
     return call.shaped("Gather", table.name, ids.name, rank=rank, axis=axis)

@@ -52,8 +52,8 @@ def graph_of(data: bytes, where: str, channels_last: bool = False) -> Graph:
         return _graph(content, where, channels_last)
 
 
-def _graph(found: Object, where: str, channels_last: bool) -> Graph:
-    module = Module(found, Builder(), where)
+def _graph(root: Object, where: str, channels_last: bool) -> Graph:
+    module = Module(root, Builder(), where)
     places = ((m.kind, f"at {m.path!r}") for m in module.walk())
     advice = "take them out of the network before it is saved"
     check_supported(where, "modules", places, TABLE, advice)

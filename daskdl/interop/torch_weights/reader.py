@@ -164,7 +164,7 @@ def _old(path: Path) -> dict[str, Array]:
     """Read a file of torch.save before version 1.6: pickles, then storages one by one."""
     where, file = str(path), io.BytesIO(path.read_bytes())
 
-    def plain() -> Any:
+    def unpickled() -> Any:
         return pickles.load(file, _nothing, _nothing, where)
 
     start = file.read(2)
@@ -174,12 +174,12 @@ def _old(path: Path) -> dict[str, Array]:
             "; give what torch.save wrote"
         )
     file.seek(0)
-    if plain() != _MAGIC:
+    if unpickled() != _MAGIC:
         raise DataError(
             f"{where}: not a file of torch.save, or one of before 2017; save it again by torch.save"
         )
-    plain()
-    if not (plain() or {}).get("little_endian", True):
+    unpickled()
+    if not (unpickled() or {}).get("little_endian", True):
         raise DataError(
             f"{where}: it was written on a big-endian machine, which is not supported"
             "; save it again on another"
@@ -200,7 +200,7 @@ def _old(path: Path) -> dict[str, Array]:
     first = _Measuring(measured, where)
     pickles.load(file, first.make, first.storage, where)
     whole = file.getbuffer()
-    for key in plain() or []:
+    for key in unpickled() or []:
         at = file.tell()
         if key not in sizes or at + 8 + sizes[key] > whole.nbytes:
             raise damaged(where, f"the file ends within storage {str(key)[:40]!r}", DataError)
@@ -241,14 +241,14 @@ class _Measuring(Tensors):
         return np.zeros(0)
 
 
-def _nothing(*given: Any) -> Any:
-    raise DataError(f"expected plain data before the weights, found {str(given)[:80]}")
+def _nothing(*arguments: Any) -> Any:
+    raise DataError(f"expected plain data before the weights, found {str(arguments)[:80]}")
 
 
-def _flattened(found: Any, where: str) -> dict[str, Array]:
+def _flattened(container: Any, where: str) -> dict[str, Array]:
     """Return the arrays of nested containers by their dotted names."""
     arrays: dict[str, Array] = {}
-    waiting, seen = [("", found)], 0
+    waiting, seen = [("", container)], 0
     while waiting:
         name, value = waiting.pop()
         seen += 1

@@ -112,11 +112,11 @@ class Tensors:
         self.bytes_of, self.where = bytes_of, where
         self.storages: dict[str, Array] = {}
 
-    def storage(self, given: Any) -> Array:
+    def storage(self, ref: Any) -> Array:
         """Return the storage that a persistent id names, one-dimensional."""
-        if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage":
-            raise damaged(self.where, f"expected a storage, found {str(given)[:80]}", DataError)
-        _, kind, key, _, count, *view = given
+        if not isinstance(ref, tuple) or len(ref) < 5 or ref[0] != "storage":
+            raise damaged(self.where, f"expected a storage, found {str(ref)[:80]}", DataError)
+        _, kind, key, _, count, *view = ref
         ours = isinstance(kind, Global) and kind.module in ("torch", "torch.storage")
         name = kind.name if ours else str(kind)
         if name not in _STORAGES:
@@ -131,7 +131,7 @@ class Tensors:
             or view not in ([], [None])
         ):
             raise damaged(
-                self.where, f"expected a storage's key and size, found {str(given)[:80]}", DataError
+                self.where, f"expected a storage's key and size, found {str(ref)[:80]}", DataError
             )
         if key not in self.storages:
             self.storages[key] = self._read(key, _STORAGES[name], count)
@@ -145,26 +145,26 @@ class Tensors:
         numbers = np.frombuffer(data, np.uint8 if kind == "?" else dtype, count)
         return numbers != 0 if kind == "?" else numbers
 
-    def make(self, function: Global, given: tuple[Any, ...]) -> Any:
+    def make(self, function: Global, arguments: tuple[Any, ...]) -> Any:
         """Return the result of a call: tensors, parameters, ordered dicts, sizes."""
         module, name = function
-        if module == "torch._utils" and name in _REBUILD and len(given) >= 4:
-            return self.tensor(*given[:4])
-        if module == "torch._utils" and name == "_rebuild_tensor_v3" and len(given) >= 7:
-            return self.tensor(self._viewed(given[0], given[6]), *given[1:4])
+        if module == "torch._utils" and name in _REBUILD and len(arguments) >= 4:
+            return self.tensor(*arguments[:4])
+        if module == "torch._utils" and name == "_rebuild_tensor_v3" and len(arguments) >= 7:
+            return self.tensor(self._viewed(arguments[0], arguments[6]), *arguments[1:4])
         if module == "torch._utils" and name in (
             "_rebuild_parameter",
             "_rebuild_parameter_with_state",
         ):
-            return self._array(given[0])
+            return self._array(arguments[0])
         if function == ("collections", "OrderedDict"):
-            return dict(given[0]) if given else {}
-        if function == ("torch", "Size") and len(given) == 1:
-            return tuple(given[0])
+            return dict(arguments[0]) if arguments else {}
+        if function == ("torch", "Size") and len(arguments) == 1:
+            return tuple(arguments[0])
         if function == ("torch", "device"):
-            return ":".join(map(str, given))
+            return ":".join(map(str, arguments))
         if function in (("__builtin__", "set"), ("builtins", "set")):
-            return set(*given)
+            return set(*arguments)
         raise DataError(
             f"{self.where}: it makes a {module}.{name}, which is no weights; only tensors in plain "
             "containers are read: torch.save(model.state_dict(), ...) writes such a file"

@@ -61,9 +61,9 @@ def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Ar
     return y.reshape(*lead, t, d), Kept(q, k, v, y, stats)
 
 
-def gradients(dy: Array, kept: Kept, how: Weighing) -> tuple[Array, Array, Array]:
+def gradients(dy: Array, saved: Kept, how: Weighing) -> tuple[Array, Array, Array]:
     """Return the gradients to queries, keys and values, with all leading axes."""
-    q, k, v, y, stats = kept
+    q, k, v, y, stats = saved
     lead = dy.shape[:-2]
     new = [_like(x, x.shape) for x in (q, k, v)]
     slope = _four(dy.astype(q.dtype, copy=False), lead)  # a name: the plan keeps only its address

@@ -118,7 +118,7 @@ def weight_sums(x, offsets, dy, dw, channel, channels):
     down, across = offsets[0]
     low, high = max(0, -across), min(columns + 2, width - across)
     near = np.zeros((4, columns + 2, channels), x.dtype)  # the last one stays zero
-    lines, numbers, kept = np.empty(3, np.int64), x.reshape(-1), near.reshape(-1)
+    lines, numbers, flat = np.empty(3, np.int64), x.reshape(-1), near.reshape(-1)
     for n in range(len(dy)):
         for t in range(rows):
             for row in range(t + down if t == 0 else t + down + 2, t + down + 3):
@@ -128,7 +128,7 @@ def weight_sums(x, offsets, dy, dw, channel, channels):
                         source = np.uintp(first + u * x.shape[3])
                         sink = np.uintp((row % 3 * (columns + 2) + u) * channels)
                         for c in range(np.uintp(channels)):
-                            kept[sink + c] = numbers[source + c]
+                            flat[sink + c] = numbers[source + c]
             for i in range(3):
                 row = t + down + i
                 lines[i] = address(near[row % 3 if 0 <= row < height else 3])

@@ -55,8 +55,8 @@ PARTS = 8
 def serves(geometry: Geometry, channels: int) -> bool:
     """Return whether this module convolves images of ``channels`` channels in all groups."""
     kh, kw = geometry.kernel
-    plain = geometry.groups == 1 and geometry.dilation[1] == 1 and kw > 1
-    return plain and channels < FEW and kh * kw * channels <= LONG
+    suited = geometry.groups == 1 and geometry.dilation[1] == 1 and kw > 1
+    return suited and channels < FEW and kh * kw * channels <= LONG
 
 
 def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) -> None:

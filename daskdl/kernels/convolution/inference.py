@@ -72,8 +72,8 @@ class Convolution(Prepared):
             return bfloat16.panels_of(weight).copy()
         if self.way == "bf16-tiles":
             return tiles.packed(weight)
-        plain = self.way == "direct" and self.within.pointwise and self.within.groups == 1
-        if plain and pointwise.serves(weight.shape[3], weight.itemsize):
+        is_pointwise = self.way == "direct" and self.within.pointwise and self.within.groups == 1
+        if is_pointwise and pointwise.serves(weight.shape[3], weight.itemsize):
             self.way = "pointwise"
         groups = tuple(direct.by_group(weight, self.within))
         return groups[0][:, 0] if self.way == "pointwise" else groups

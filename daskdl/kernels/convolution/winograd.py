@@ -253,11 +253,11 @@ def _use(panels, y, add, rooms, sizes, ends, which, start, stop):
 
 
 @jit
-def _transform_and_use(flat, taps, adjoint, y, add, rooms, own, sizes, which, start, stop):
+def _transform_and_use(flat, taps, adjoint, y, add, rooms, weight_rooms, sizes, which, start, stop):
     """Multiply as :func:`_use`, but transform the weights first, some at a time."""
     v, (width, kernel, number, channels, deep) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
-    packed, panels = own[0][which], own[1][which]
+    packed, panels = weight_rooms[0][which], weight_rooms[1][which]
     columns, filters = TOGETHER * COLUMNS, y.shape[3]
     for j in range(start, stop, TOGETHER):
         n = min(TOGETHER, stop - j)
@@ -294,7 +294,7 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
     table, spare = _tables(kernel, tiles.FOLDED * ROWS, x)
     # With one block, a few filters' sums are folded to weights at once; else all wait for the last.
     rows = (1, filters) if block < number else (threads(), tiles.FOLDED * ROWS)
-    kept = scratch("sums", (rows[0], points, rows[1] + 1, _width(channels)), x.dtype)
+    sums = scratch("sums", (rows[0], points, rows[1] + 1, _width(channels)), x.dtype)
     for first in range(0, number, block):
         last = min(first + block, number)
         sizes = *v_strips, *z_strips, kernel, *pad, first
@@ -303,7 +303,7 @@ def weight_gradient(x: Array, dy: Array, kernel: int, pad: tuple[int, int]) -> A
         strips = (*v_strips, *z_strips), last - first, first > 0, last == number
         least = least_of(2 * points * (last - first) * channels * ROWS)
         over_range(
-            _gradient_sums, -(-filters // ROWS), least, v, z, kept, dw, table, spare, strips
+            _gradient_sums, -(-filters // ROWS), least, v, z, sums, dw, table, spare, strips
         )  # fmt: skip
     return dw
 
@@ -331,7 +331,7 @@ def _gradient_tiles(x, dy, v, z, spare, sizes, which, start, stop):
 
 
 @jit
-def _gradient_sums(v, z, kept, dw, table, spare, sizes, which, start, stop):
+def _gradient_sums(v, z, sums, dw, table, spare, sizes, which, start, stop):
     strips, count, add, last = sizes
-    du = kept[min(which, len(kept) - 1)]
+    du = sums[min(which, len(sums) - 1)]
     tiles.sums(v, z, strips, count, du, dw, add, last, start, stop, table[which], spare[which])

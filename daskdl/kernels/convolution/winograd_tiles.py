@@ -270,15 +270,15 @@ def sums(v, z, strips, count, du, dw, add, last, start, stop, table, spare):
     filters, kernel, channels = dw.shape[0], dw.shape[1], dw.shape[3]
     side = kernel + _M - 1
     entries, at_table, one = table.reshape(-1), address(table), SEGMENT + ROWS
-    kept = du.shape[1] == filters + 1
+    all_filters = du.shape[1] == filters + 1
     flat = dw.reshape(-1)
     wide = du.shape[2] * size
     plane = du.shape[1] * wide
-    together = stop - start if kept else FOLDED
+    together = stop - start if all_filters else FOLDED
     side_by_side = FOLDED if v_strip == COLUMNS else 1
     for block in range(start, stop, together):
         end = min(block + together, stop)
-        origin = 0 if kept else block * ROWS
+        origin = 0 if all_filters else block * ROWS
         for point in range(v.shape[0]):
             from_v = address(v) + point * v.shape[1] * size
             from_z = address(z) + point * z.shape[1] * size

@@ -100,8 +100,8 @@ def work_of(
     tiles = usable() if alone and min(count, filters) >= SIDE else NONE
     # An odd number of cache lines from row to row puts rows in different sets of L1.
     pitch = (-(-panels.words.shape[1] // SIDE) | 1) * 4 * SIDE if tiles else 0
-    unit, kept = (TOGETHER, COPIED // pitch) if tiles else (ROWS, KEPT // per_row)
-    length = max(4 * ROWS, kept // unit * unit)
+    unit, most = (TOGETHER, COPIED // pitch) if tiles else (ROWS, KEPT // per_row)
+    length = max(4 * ROWS, most // unit * unit)
     parts = max(-(-count // length), min(threads(), -(-count // (4 * ROWS))))
     length = -(-count // (parts * unit)) * unit
     parts = -(-count // length)

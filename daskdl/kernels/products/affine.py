@@ -49,15 +49,15 @@ class Affine(Prepared):
 
     def __init__(self, weight: Array, bias: Array | None = None) -> None:
         self.filters = len(weight)
-        plain = np.require(weight, requirements=("C", "A", "W"))[:, None, None]
+        contiguous = np.require(weight, requirements=("C", "A", "W"))[:, None, None]
         self.precision = precision_of(weight)
         self.half = self.precision == "bf16-pairs"
         if self.precision == "bf16-tiles":
-            self.panels: Any = panels_of(plain[:, 0], ONE)
+            self.panels: Any = panels_of(contiguous[:, 0], ONE)
         elif self.half:
-            self.panels = columns_of(plain[:, 0, 0]).copy()
+            self.panels = columns_of(contiguous[:, 0, 0]).copy()
         else:
-            (self.panels,) = direct.by_group(plain, _POINT)
+            (self.panels,) = direct.by_group(contiguous, _POINT)
         self.bias = np.zeros(-(-len(weight) // WIDEST_COLUMNS) * WIDEST_COLUMNS, weight.dtype)
         if bias is not None:
             self.bias[: len(weight)] = bias

@@ -59,8 +59,8 @@ class Pairs:
         if self.way == "control":
             self._control(builder, "ldmxcsr", before)
 
-    def _control(self, builder: ir.IRBuilder, what: str, place: Any) -> None:
-        called(builder, f"llvm.x86.sse.{what}", ir.VoidType(), builder.bitcast(place, BYTE))
+    def _control(self, builder: ir.IRBuilder, instruction: str, place: Any) -> None:
+        called(builder, f"llvm.x86.sse.{instruction}", ir.VoidType(), builder.bitcast(place, BYTE))
 
     def add_product(self, builder: ir.IRBuilder, total: Any, a: Any, b: Any) -> Any:
         """Generate ``total`` plus the products of pairs of ``a`` and ``b``, vectors of words."""

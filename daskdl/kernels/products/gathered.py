@@ -81,10 +81,10 @@ def _while_there(parts: Sequence[Array], work: Callable[[], object]) -> None:
 
 
 def _by_panels(
-    parts: Sequence[Array], given: Any, whole: Array, panels: Array, y: Array, ends: Finish
+    parts: Sequence[Array], gathering: Any, whole: Array, panels: Array, y: Array, ends: Finish
 ) -> None:
     """Gather a few rows at once, and share the weights, which are then read once."""
-    over_range(_rows, len(whole), grain.least(grain.STREAM, whole.shape[1]), *given, whole)
+    over_range(_rows, len(whole), grain.least(grain.STREAM, whole.shape[1]), *gathering, whole)
     least = least_of(2.0 * whole.size * COLUMNS)
     over_range(pointwise.product_of_panels, len(panels), least, whole, panels, y, ends)
 

@@ -88,8 +88,8 @@ def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
 
     Threads share the columns, or the rows; each packs the numbers that it needs.
     """
-    plain = a.ndim == b.ndim == 2
-    lead = () if plain else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    two_axes = a.ndim == b.ndim == 2
+    lead = () if two_axes else np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     (m, k), n = a.shape[-2:], b.shape[-1]
     if out is None:
         out = np.empty((*lead, m, n), a.dtype)
@@ -97,7 +97,7 @@ def _ours(a: Array, b: Array, out: Array | None, whole: bool = False) -> Array:
     fits = out.shape == (*lead, m, n) and out.flags.writeable and out.strides[-1] == a.itemsize
     if not (m and k and n and matrices and fits):  # numpy's own error, or zeros
         return np.matmul(a, b, out=out)
-    if plain and 1 in (m, n):
+    if two_axes and 1 in (m, n):
         out.reshape(-1)[...] = matrix_vector(b.T, a[0]) if m == 1 else matrix_vector(a, b[:, 0])
         return out
     if _cost(n, m, k) + m * n < _cost(m, n, k):

@@ -117,8 +117,8 @@ def packed(weight: Array, precision: str = "float32") -> Any:
     depth, width = weight.shape
     panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
     turned = weight.T.flags.c_contiguous
-    plain = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
-    pack_all(plain[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))
+    contiguous = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
+    pack_all(contiguous[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))
     return panels[:, 0]
 
 

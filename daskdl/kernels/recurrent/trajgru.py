@@ -144,9 +144,9 @@ def _project(image, flows, weight, sums, pixels, which, start, stop):
 
 @jit
 def _gradient(
-    image, flows, weight, d_sums, own, others, d_flows, d_weights, pixels, which, start, stop
+    image, flows, weight, d_sums, first, others, d_flows, d_weights, pixels, which, start, stop
 ):
-    d_image, d_weight = own if which == 0 else others[which - 1], d_weights[which]
+    d_image, d_weight = first if which == 0 else others[which - 1], d_weights[which]
     samples = np.empty((pixels, weight.shape[1]), image.dtype)
     room = room_for(image, weight.shape[1], max(pixels, weight.shape[0]))
     column = d_sums.shape[1] - weight.shape[0]

@@ -23,10 +23,10 @@ def size_of(number: ir.Type) -> int:
     return {ir.FloatType(): 4, ir.DoubleType(): 8}.get(number) or number.width // 8
 
 
-def called(builder: ir.IRBuilder, name: str, result: Any, *given: Any) -> Any:
+def called(builder: ir.IRBuilder, name: str, result: Any, *arguments: Any) -> Any:
     """Generate a call of an LLVM intrinsic."""
-    kind = ir.FunctionType(result, [value.type for value in given])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+    kind = ir.FunctionType(result, [value.type for value in arguments])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
 
 
 def fma(builder: ir.IRBuilder, a: Any, b: Any, c: Any) -> Any:
@@ -64,10 +64,10 @@ def _behind(builder: ir.IRBuilder, base: Any, offset: int, kind: ir.Type) -> Any
     return builder.bitcast(place, kind.as_pointer())
 
 
-def _masked(builder: ir.IRBuilder, what: str, kind: Any, result: Any, *given: Any) -> Any:
+def _masked(builder: ir.IRBuilder, operation: str, kind: Any, result: Any, *arguments: Any) -> Any:
     letter = "i" if isinstance(kind.element, ir.IntType) else "f"
     name = f"v{kind.count}{letter}{8 * size_of(kind.element)}"
-    return called(builder, f"llvm.masked.{what}.{name}.p0{name}", result, *given)
+    return called(builder, f"llvm.masked.{operation}.{name}.p0{name}", result, *arguments)
 
 
 def lanes_below(builder: ir.IRBuilder, lanes: int, end: Any, first: int = 0) -> Any:

@@ -165,23 +165,23 @@ def _limit(counts, before, k):
 
 
 @jit
-def _cut(near, at, counts, held, k):
+def _cut(near, at, counts, filled, k):
     """Keep the k nearest candidates, of equal ones the first, in order; return their number."""
     edge, total = 0, 0
     while edge < counts.size and total + counts[edge] <= k:
         total += counts[edge]
         edge += 1
-    spare, kept = k - total, 0
-    for j in range(held):
+    spare, length = k - total, 0
+    for j in range(filled):
         if near[j] < edge or (near[j] == edge and spare > 0):
             if near[j] == edge:
                 spare -= 1
-            near[kept], at[kept] = near[j], at[j]
-            kept += 1
+            near[length], at[length] = near[j], at[j]
+            length += 1
     if edge < counts.size:
         counts[edge] = k - total - spare
         counts[edge + 1 :] = 0
-    return kept
+    return length
 
 
 @jit

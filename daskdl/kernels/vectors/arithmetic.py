@@ -40,8 +40,8 @@ def added(a: Array, b: Array) -> Array:
 
 def add_into(total: Array, more: Array) -> None:
     """Do ``total += more``."""
-    plain = total.flags.c_contiguous and more.flags.c_contiguous and total.dtype == more.dtype
-    if total.size >= grain.SUM and plain and total.dtype.kind == "f" and total.shape == more.shape:
+    dense = total.flags.c_contiguous and more.flags.c_contiguous and total.dtype == more.dtype
+    if total.size >= grain.SUM and dense and total.dtype.kind == "f" and total.shape == more.shape:
         over_rows(_add_into, (total.reshape(-1), flat(more)), grain.SUM)
     else:
         total += more
@@ -102,9 +102,9 @@ def copy_to(target: Array, source: Array) -> None:
 
     They must not overlap otherwise.
     """
-    plain = target.flags.c_contiguous and source.flags.c_contiguous
+    dense = target.flags.c_contiguous and source.flags.c_contiguous
     alike = target.shape == source.shape and target.dtype == source.dtype
-    if not (plain and alike and streams(target)):
+    if not (dense and alike and streams(target)):
         np.copyto(target, source, casting="same_kind")
     elif target.ctypes.data != source.ctypes.data:
         over_rows(_copy, (flat(source), target.reshape(-1)), LEAST_UNITS, True, unit=UNIT)

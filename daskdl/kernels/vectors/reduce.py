@@ -42,7 +42,7 @@ TOGETHER = 8
 
 def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
     """Return the sums, float64, of a float array over some axes, distinct and counted from 0."""
-    kept, groups = _groups(x.shape, axes)
+    remaining, groups = _groups(x.shape, axes)
     shape, kinds = [n for _, n in groups], [reduced for reduced, _ in groups]
     result = flat(x)
     while any(kinds):  # the last one first
@@ -50,7 +50,7 @@ def sum_over(x: Array, axes: tuple[int, ...]) -> NDArray[np.float64]:
         lead, trail = math.prod(shape[:at]), math.prod(shape[at + 1 :])
         result = _sum(result.reshape(lead, shape[at], trail))
         del shape[at], kinds[at]
-    return result.reshape(kept).astype(np.float64, copy=False)
+    return result.reshape(remaining).astype(np.float64, copy=False)
 
 
 @lru_cache
@@ -58,9 +58,9 @@ def _groups(
     shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[tuple[bool, int]]]:
     """Return the remaining shape, and groups of neighbouring axes: (whether summed, length)."""
-    kept = tuple(n for axis, n in enumerate(shape) if axis not in axes)
+    remaining = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     groups = groupby(range(len(shape)), lambda axis: axis in axes)
-    return kept, [(kind, math.prod(shape[axis] for axis in group)) for kind, group in groups]
+    return remaining, [(kind, math.prod(shape[axis] for axis in group)) for kind, group in groups]
 
 
 def squares_between(
@@ -148,13 +148,13 @@ def row_largest(x, r):
 def _largest_of_floats(x, r):
     if x.dtype != types.float32:
 
-        def plain(x, r):
+        def largest(x, r):
             top = x[r, 0]
             for c in range(x.shape[1]):
                 top = x[r, c] if x[r, c] > top else top
             return top
 
-        return plain
+        return largest
     lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
 
     # As integers, with the bits of negative ones inverted, floats keep their order; and LLVM
@@ -211,13 +211,13 @@ def digest(array: NDArray[Any]) -> tuple[object, ...]:
     >>> digest(weights) == before
     False
     """
-    plain = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    whole = plain.size - plain.size % (8 * LANES * TOGETHER)
-    words = plain[:whole].view(np.uint64).reshape(-1, TOGETHER, LANES)
+    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    whole = raw.size - raw.size % (8 * LANES * TOGETHER)
+    words = raw[:whole].view(np.uint64).reshape(-1, TOGETHER, LANES)
     sums = np.zeros((2, LANES), np.uint64)
     if len(words):
         _add(words, sums)
-    return array.shape, array.dtype.str, sums.tobytes(), plain[whole:].tobytes()
+    return array.shape, array.dtype.str, sums.tobytes(), raw[whole:].tobytes()
 
 
 @jit

@@ -101,8 +101,8 @@ def parts_of(x: Any) -> list[Any]:
     return list(x) if isinstance(x, (tuple, list)) else [x]
 
 
-def as_arrays(found: Any) -> Any:
+def as_arrays(tensors: Any) -> Any:
     """Return the arrays of a tensor, or of a tuple or mapping of tensors."""
-    if isinstance(found, Tensor):
-        return found.data
-    return each(as_arrays, found) if isinstance(found, (tuple, list, Mapping)) else found
+    if isinstance(tensors, Tensor):
+        return tensors.data
+    return each(as_arrays, tensors) if isinstance(tensors, (tuple, list, Mapping)) else tensors

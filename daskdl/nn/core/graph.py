@@ -175,14 +175,14 @@ class Graph(Module):
 
         Nodes that no result needs, and constants that no node reads, are left out.
         """
-        read, kept = set(outputs), []
+        read, needed = set(outputs), []
         for node in reversed(nodes):
             if read & set(node.outputs):
-                kept.append(node)
+                needed.append(node)
                 read.update(names_of(node))
         state = {n: v for n, v in self.state_dict().items() if n in read}
         made = Graph(
-            tuple(kept[::-1]),
+            tuple(needed[::-1]),
             self.inputs,
             tuple(outputs),
             [(n, v.shape) for n, v in state.items() if not isinstance(getattr(self, n), Buffer)],

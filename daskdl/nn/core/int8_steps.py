@@ -43,15 +43,15 @@ def in_qdq_form(node: Node, constants: dict[str, Array]) -> Iterator[Node]:
     Their additional constants are added to ``constants``.
     """
     operator, inputs, (result, *_), attributes = node
-    kept = tuple((k, v) for k, v in attributes if k != "channels_last")
+    remaining = tuple((k, v) for k, v in attributes if k != "channels_last")
     if operator in _PLAIN:
         yield node._replace(operator=_PLAIN[operator])
     elif operator in _NAMESAKES and not dict(attributes).get("channels_last"):
         *parts, scale, zero = inputs
-        yield from _around(result, _NAMESAKES[operator], _triples(parts), (scale, zero), kept)
+        yield from _around(result, _NAMESAKES[operator], _triples(parts), (scale, zero), remaining)
     elif operator == _CONCAT:
         scale, zero, *parts = inputs
-        yield from _around(result, "Concat", _triples(parts), (scale, zero), kept)
+        yield from _around(result, "Concat", _triples(parts), (scale, zero), remaining)
     elif operator in _PRODUCTS:
         x, w, of_y, bias = _parts(operator, inputs)
         extra: tuple[str, ...] = ()
@@ -62,9 +62,9 @@ def in_qdq_form(node: Node, constants: dict[str, Array]) -> Iterator[Node]:
                 return
             extra = (f"int8 bias of {result}",)
             constants[extra[0]] = floats
-        plain = _PRODUCTS[operator]
-        axis = 0 if plain == "Conv" or dict(attributes).get("transB") else -1
-        yield from _around(result, plain, [(*x, -2), (*w, axis)], of_y, kept, extra)
+        of_floats = _PRODUCTS[operator]
+        axis = 0 if of_floats == "Conv" or dict(attributes).get("transB") else -1
+        yield from _around(result, of_floats, [(*x, -2), (*w, axis)], of_y, remaining, extra)
     else:
         yield node
 
@@ -301,8 +301,8 @@ class _Steps:
             return None
         inputs = [x, f"int8 words of {more[0]}", f"int8 scale of {more[0]}"]
         self.arrays[inputs[1]], self.arrays[inputs[2]] = packed(numbers), scale
-        kept = ("auto_pad", "dilations", "group", "pads", "strides")
-        attributes = [(name, value) for name, value in node.attributes if name in kept]
+        names = ("auto_pad", "dilations", "group", "pads", "strides")
+        attributes = [(name, value) for name, value in node.attributes if name in names]
         attributes += [("shape", numbers.shape), ("of_x", self.bytes[x])]
         operator = "int8:Conv" if convolution else "int8:Linear"
         return Node(operator, (*inputs, bias), node.outputs, tuple(attributes))

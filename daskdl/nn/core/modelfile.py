@@ -67,11 +67,11 @@ def _plain(owner: Module, value: Any, arrays: dict[str, Any]) -> Any:
 
 
 def build(
-    config: Any, path: str, arrays: Mapping[str, Any], given: tuple[Any, ...] = ()
+    config: Any, path: str, arrays: Mapping[str, Any], unsaved: tuple[Any, ...] = ()
 ) -> Any:  # fmt: skip
     """Build the module that a :func:`configuration` describes, with new weights.
 
-    ``given`` are arguments of the outermost module that no file keeps.
+    ``unsaved`` are arguments of the outermost module that no file keeps.
     """
     if isinstance(config, list):
         return tuple(build(item, path, arrays) for item in config)
@@ -86,7 +86,7 @@ def build(
             f"{path or 'model'}: no module named {name!r} is known; import the code that defines "
             f"it, or use one such as {', '.join(nearest(name, Module.registry))}"
         )
-    arguments = [*given, *(build(item, path, arrays) for item in config["arguments"])]
+    arguments = [*unsaved, *(build(item, path, arrays) for item in config["arguments"])]
     keywords = {key: build(item, path, arrays) for key, item in config["keywords"].items()}
     try:
         return made(*arguments, **keywords)
@@ -225,11 +225,11 @@ def load(path: str | Path, module: Any = None) -> Module:
 
 
 def _built(
-    header: dict[str, Any], path: str | Path, arrays: Mapping[str, Any], given: tuple[Any, ...]
+    header: dict[str, Any], path: str | Path, arrays: Mapping[str, Any], unsaved: tuple[Any, ...]
 ) -> Module:
     """Return the module of a header; raise a ModelFileError if this version does not know it."""
     try:
-        model = build(header["model"], str(path), arrays, given)
+        model = build(header["model"], str(path), arrays, unsaved)
         if isinstance(model, Module):
             return model
         problem = f"expected a module, found {model!r}"

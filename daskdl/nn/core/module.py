@@ -202,10 +202,10 @@ class Module(Structure, Predicting):
         """Copy ``vector`` (n,) into the parameters."""
         self._load("load_flat", self.flat, vector, "parameters")
 
-    def _load(self, method: str, own: Vector, vector: Vector, of: str) -> None:
-        self._check(method, own.size, vector, of)
-        if vector.ctypes.data != own.ctypes.data or vector.dtype != own.dtype:
-            own[:] = vector
+    def _load(self, method: str, target: Vector, vector: Vector, of: str) -> None:
+        self._check(method, target.size, vector, of)
+        if vector.ctypes.data != target.ctypes.data or vector.dtype != target.dtype:
+            target[:] = vector
         self._tell()
 
     def _check(self, method: str, size: int, vector: Vector, of: str) -> None:
@@ -325,10 +325,10 @@ class Module(Structure, Predicting):
     def __repr__(self) -> str:
         lines = [f"  ({name}): {child!r}".replace("\n", "\n  ") for name, child in self._children()]
         arguments, keywords = self._arguments
-        plain = [repr(a) for a in arguments if not _holds_module(a)]
-        plain += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
+        parts = [repr(a) for a in arguments if not _holds_module(a)]
+        parts += [f"{k}={v!r}" for k, v in keywords.items() if not _holds_module(v)]
         body = "".join(f"\n{line}" for line in lines)
-        return f"{type(self).__name__}({', '.join(plain)}{body}{chr(10) if lines else ''})"
+        return f"{type(self).__name__}({', '.join(parts)}{body}{chr(10) if lines else ''})"
 
     def _repr_html_(self) -> str:
         return of_module(self)

@@ -36,8 +36,8 @@ class Structure:
     def __call__(self, *inputs: Any, **settings: Any) -> Any:
         """Compute the module's result: :meth:`forward`; masked floats are NaN."""
         if MaskedArray in map(type, (*inputs, *settings.values()) if settings else inputs):
-            plain = functools.partial(unmasked, type(self).__name__)
-            inputs, settings = each(plain, inputs), each(plain, settings)
+            unmask = functools.partial(unmasked, type(self).__name__)
+            inputs, settings = each(unmask, inputs), each(unmask, settings)
         return self.forward(*inputs, **settings)
 
     def modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -98,7 +98,7 @@ def summarise(
     with (
         no_grad(),
         _inference(model),
-        watched(model, lambda name, module, given, result: seen.update({name: result})),
+        watched(model, lambda name, module, inputs, result: seen.update({name: result})),
     ):
         call(model, inputs)
     rows: list[Row] = []

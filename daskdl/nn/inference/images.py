@@ -23,7 +23,7 @@ def global_avg_pool2d(run: Pass, x: Any) -> Any:
     """Compute means of whole images."""
     if x.ndim != 4 or x.dtype not in FLOATS or 0 in x.shape[1:3]:
         return None
-    return Tensor(run.call(pooling.global_means, run.plain(x)))
+    return Tensor(run.call(pooling.global_means, run.contiguous(x)))
 
 
 @rule(ops.mean)
@@ -49,7 +49,7 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
         return waiting(run, parts._replace(arrays=arrays), None)
     if isinstance(x, Pending) and x.gives_bytes and x.axes is None:
         return _of_bytes(run, used(x), settings)
-    return Tensor(run.call(_maxima, run.plain(x), **settings))
+    return Tensor(run.call(_maxima, run.contiguous(x), **settings))
 
 
 def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
@@ -64,7 +64,7 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
             rounded = x.rounded
             if rounded is not None and rounded.scale == into:
                 return run.call(maxima_of_bytes, rounded.bytes, windows)
-        return extend(run.call(_maxima, run.plain(x), **settings), joined)
+        return extend(run.call(_maxima, run.contiguous(x), **settings), joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
     pooled = Pending(compute, extend, shape, np.float32)

@@ -78,7 +78,7 @@ def _by_rows(run: Pass, x: Any, weights: Any, shape: tuple[int, ...]) -> Tensor 
         return Product(unpacked(words, shape), scale, None, Geometry((1, 1)), Scale(1.0, MIDDLE))
 
     product: Product = run.prepared.get(("int8 rows", key), make)
-    numbers, scales = run.call(rows_to_bytes, run.plain(x))
+    numbers, scales = run.call(rows_to_bytes, run.contiguous(x))
     if not product.fits(numbers):
         numbers = run.call(widened, numbers, *product.widths)
     return Tensor(run.call(scaled_rows, run.call(product, numbers), scales, bias))
@@ -100,7 +100,7 @@ def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = F
     array = array if order is None else array.transpose(order)
 
     def compute(joined: Joined) -> Array:
-        return run.call(to_bytes, run.plain(array), *scale)
+        return run.call(to_bytes, run.contiguous(array), *scale)
 
     axes = None if order is None else tuple(int(i) for i in np.argsort(order))
     y = Pending(compute, extension(run), array.shape, np.float32, axes=axes)
@@ -150,10 +150,10 @@ def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
     if rounded is not None and rounded.scale == of_x:
         bytes_of_x = rounded.bytes if x.axes is None else rounded.bytes.transpose(x.axes)
     else:
-        floats = run.plain(x)
+        floats = run.contiguous(x)
         before, scale, bytes_of_x = run.rounded
         if before() is not floats or scale != of_x:  # queries, keys and values share it
             bytes_of_x = run.call(to_bytes, floats, *of_x)
             run.rounded = weakref.ref(floats), of_x, bytes_of_x
-    y: Array = run.plain(bytes_of_x)
+    y: Array = run.contiguous(bytes_of_x)
     return y if product.fits(y) else run.call(widened, y, *product.widths)

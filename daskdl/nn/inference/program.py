@@ -74,9 +74,9 @@ class Layout:
         self.works: dict[int, Work] = {}
         self.slots: set[int] = set()
 
-    def learn(self, i: int, step: Step, place: Any, given: list[Any], held: list[Any]) -> None:
+    def learn(self, i: int, step: Step, place: Any, arrays: list[Any], values: list[Any]) -> None:
         """Note the place of a step's result; bind the step if all its arrays stay in place."""
-        result = held[step.slot]
+        result = values[step.slot]
         if place is None or _address(result) != self.start + place[0]:
             return
         self.slots.add(step.slot)
@@ -85,11 +85,11 @@ class Layout:
         if made is not None and not step.settings and inputs <= self.slots:
             order = step.orders[0]
             back = result if order is None else result.transpose(np.argsort(order))
-            self.works[i] = Work(made(back, *given), result)
+            self.works[i] = Work(made(back, *arrays), result)
 
-    def holds(self, step: Step, place: Any, held: list[Any]) -> bool:
+    def holds(self, step: Step, place: Any, values: list[Any]) -> bool:
         """Return whether a result is at its place of the first run."""
-        return step.slot not in self.slots or _address(held[step.slot]) == self.start + place[0]
+        return step.slot not in self.slots or _address(values[step.slot]) == self.start + place[0]
 
 
 class Program:
@@ -103,8 +103,8 @@ class Program:
         self, steps: Sequence[Step], outputs: Sequence[View], slots: int, sizes: Sequence[int]
     ) -> None:
         self.steps, self.outputs, self.slots = steps, outputs, slots
-        kept = {view.slot for view in outputs}
-        self.places, self.n_bytes = _places(steps, kept, sizes)
+        output_slots = {view.slot for view in outputs}
+        self.places, self.n_bytes = _places(steps, output_slots, sizes)
 
     def __call__(self, x: Array, layout: Layout) -> list[Array]:
         """Return the results for an input (C-contiguous), with the layout's number of threads."""
@@ -136,14 +136,14 @@ class Program:
 
 
 def _places(
-    steps: Sequence[Step], kept: set[int], sizes: Sequence[int]
+    steps: Sequence[Step], output_slots: set[int], sizes: Sequence[int]
 ) -> tuple[list[tuple[int, int] | None], int]:
     """Return the offset of each step's result (the lowest free one) and the number of bytes."""
     live: dict[int, tuple[int, int]] = {}
     offsets: list[tuple[int, int] | None] = []
     for step in steps:
         place = None
-        if step.slot not in kept and not step.several:
+        if step.slot not in output_slots and not step.several:
             start, need = 0, sizes[step.slot]
             for begin, end in sorted(live.values()):
                 if start + need <= begin:
@@ -156,9 +156,9 @@ def _places(
     return offsets, max((place[1] for place in offsets if place is not None), default=0)
 
 
-def _at(held: list[Any], view: View) -> Array:
+def _at(values: list[Any], view: View) -> Array:
     slot, shape, dtype, offset, strides = view
-    array: Array = held[slot]
+    array: Array = values[slot]
     if strides == array.strides and shape == array.shape and not offset:
         return array
     return np.ndarray(shape, dtype, array, offset, strides)
@@ -189,8 +189,8 @@ class Recorder:
         self.failed |= any(map(_holds_array, settings.values())) or None in orders
         if self.failed:
             return result
-        plain = tuple(None if o == tuple(range(len(o))) else o for o in orders if o is not None)
-        self._steps.append(Step(function, placed, settings, len(self._places), plain, several))
+        reordered = tuple(None if o == tuple(range(len(o))) else o for o in orders if o is not None)
+        self._steps.append(Step(function, placed, settings, len(self._places), reordered, several))
         for array in results:
             self._put(array)
         return result
@@ -206,10 +206,10 @@ class Recorder:
             for argument in step.arguments
             if isinstance(argument, View)
         }
-        kept = {0, *(view.slot for view in views)}
+        output_slots = {0, *(view.slot for view in views)}
         ended: list[list[int]] = [[] for _ in self._steps]
         for slot, i in last.items():
-            if slot not in kept:
+            if slot not in output_slots:
                 ended[i].append(slot)
         steps = [step._replace(ended=tuple(e)) for step, e in zip(self._steps, ended, strict=True)]
         sizes = [size for _, size, _ in self._places]

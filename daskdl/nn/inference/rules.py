@@ -69,14 +69,14 @@ def conv2d(
             return run.call(whole, *more, *inputs)
         (image,) = inputs
         if not (convolution.any_order and image.flags.behaved):
-            image = run.plain(image)
+            image = run.contiguous(image)
         y = run.call(whole, image, *more)
         return y
 
     shape = len(x), rows, columns, len(filters)
-    found = Pending(compute, extension(run), shape, filters.dtype)
-    found.source = Source(used(x), prepare)
-    return found
+    result = Pending(compute, extension(run), shape, filters.dtype)
+    result.source = Source(used(x), prepare)
+    return result
 
 
 def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
@@ -84,7 +84,7 @@ def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> 
     used(x)
 
     def compute(joined: Joined) -> Array:
-        rows, norm = run.plain(x), joined.norm
+        rows, norm = run.contiguous(x), joined.norm
         bias = shift if joined.bias is None else joined.bias
         full_key = key, run.prepared.key(bias), key_of(run, norm)
         affine_map = run.prepared.get(
@@ -119,9 +119,9 @@ def matmul(run: Pass, a: Any, b: Any) -> Any:
         if max(a.ndim, b.ndim) < 3:
             return None
         return Tensor(run.call(products.stacked, array_of(a), array_of(b)))
-    pending = _affine(run, a, matrix.T, None, key)
-    pending.takes_bias = True
-    return pending
+    result = _affine(run, a, matrix.T, None, key)
+    result.takes_bias = True
+    return result
 
 
 def folded(weight: Array, bias: Array | None, norm: Norm | None) -> tuple[Array, Array | None]:
@@ -158,16 +158,16 @@ def batch_norm(
     if x.shape[-1:] != norm.mean.shape:
         return None
     if isinstance(x, Pending) and x.waiting and x.axes is None and x.joined.bare:
-        pending = x.use().with_(x.joined._replace(norm=norm))
+        result = x.use().with_(x.joined._replace(norm=norm))
     else:
         compute = _normalised(run, used(x), norm)
-        pending = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
+        result = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
     if residual is not None:
-        with_residual = _added(pending, residual)
+        with_residual = _added(result, residual)
         if with_residual is None:
             return None
-        pending = with_residual
-    return pending.use().with_(pending.joined._replace(low=0.0)) if relu else pending
+        result = with_residual
+    return result.use().with_(result.joined._replace(low=0.0)) if relu else result
 
 
 def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
@@ -244,19 +244,19 @@ def _normalise(lanes: _Lanes, x: Array, residual: Array | None, low: float, high
     return y if relu or (low, high) == (-np.inf, np.inf) else np.clip(y, low, high, out=y)
 
 
-def _added(found: Pending, other: Any) -> Pending | None:
+def _added(result: Pending, other: Any) -> Pending | None:
     """Return a result that adds another array when it is written; None if that is impossible."""
-    if found.joined.residual is not None or found.joined.limited or found.shape != other.shape:
+    if result.joined.residual is not None or result.joined.limited or result.shape != other.shape:
         return None
     residual: Array | Rounded | None = None
-    if found.gives_bytes and isinstance(other, Pending) and other.axes == found.axes:
+    if result.gives_bytes and isinstance(other, Pending) and other.axes == result.axes:
         residual = other.rounded
-    found.use()
+    result.use()
     if residual is None:
-        residual = found.in_memory_order(array_of(other))
-    if residual is None or not found.waiting:  # ``other`` may have been computed from it
+        residual = result.in_memory_order(array_of(other))
+    if residual is None or not result.waiting:  # ``other`` may have been computed from it
         return None
-    return found.with_(found.joined._replace(residual=residual))
+    return result.with_(result.joined._replace(residual=residual))
 
 
 @rule(ops.add)
@@ -289,16 +289,16 @@ def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
     return y
 
 
-def _with_bias(run: Pass, found: Pending, other: Any) -> Pending | None:
+def _with_bias(run: Pass, result: Pending, other: Any) -> Pending | None:
     """Return an affine map with one of the model's vectors as its bias."""
-    if isinstance(other, Pending) or not found.takes_bias or not found.joined.bare:
+    if isinstance(other, Pending) or not result.takes_bias or not result.joined.bare:
         return None
     vector = array_of(other)
-    if vector.shape != found.shape[-1:] or vector.dtype != found.dtype:
+    if vector.shape != result.shape[-1:] or vector.dtype != result.dtype:
         return None
     if not run.prepared.key(vector):
         return None
-    return found.use().with_(found.joined._replace(bias=vector))
+    return result.use().with_(result.joined._replace(bias=vector))
 
 
 def _limits(x: Any, low: float, high: float) -> Any:

@@ -39,7 +39,7 @@ class Pass:
             return function(*arguments, **settings)
         return self.recorder.call(function, *arguments, **settings)
 
-    def plain(self, value: Any) -> Array:
+    def contiguous(self, value: Any) -> Array:
         """Return a tensor's numbers as a C-contiguous array, as kernels need them."""
         array = array_of(value)
         return array if array.flags.carray else self.call(_plain, array)

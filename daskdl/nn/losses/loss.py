@@ -195,14 +195,14 @@ def _by_name(names: Sequence[str], weights: Any) -> list[float]:
     return [float((weights or {}).get(name, 1.0)) for name in names]
 
 
-def _called(names: Sequence[str], what: str, held: Any) -> list[Any]:
+def _called(names: Sequence[str], kind: str, values: Any) -> list[Any]:
     """Return the value under each name."""
-    if len(names) == 1 and not isinstance(held, (Mapping, tuple, list)):
-        return [held]  # a single value needs no name
-    if not isinstance(held, Mapping) or not set(names) <= held.keys():
-        described = sorted(held) if isinstance(held, Mapping) else type(held).__name__
+    if len(names) == 1 and not isinstance(values, (Mapping, tuple, list)):
+        return [values]  # a single value needs no name
+    if not isinstance(values, Mapping) or not set(names) <= values.keys():
+        described = sorted(values) if isinstance(values, Mapping) else type(values).__name__
         raise ShapeError(
-            f"MultiLoss: expected {what} called {list(names)}, found {described}; return a dict "
+            f"MultiLoss: expected {kind} called {list(names)}, found {described}; return a dict "
             "from forward, and give y={name: array} to the SampleSet"
         )
-    return [held[name] for name in names]
+    return [values[name] for name in names]

@@ -98,8 +98,8 @@ def mod(call: Call, a: Value, b: Value) -> Value:
 def power(call: Call, a: Value, b: Value) -> Value:
     """Raise a to the power b, in the dtype of a."""
     b, exponent = placed(call, a, b), array(b)
-    plain = not hasattr(b, "backward") or not (b.requires_grad or b._node is not None)
-    if exponent.size == 1 and exponent.ndim <= len(shape_of(a)) and is_float(a) and plain:
+    is_constant = not hasattr(b, "backward") or not (b.requires_grad or b._node is not None)
+    if exponent.size == 1 and exponent.ndim <= len(shape_of(a)) and is_float(a) and is_constant:
         return elementwise(functools.partial(ops.power, exponent=float(exponent.reshape(-1)[0])), a)
     return ops.pow(a, b)
 

@@ -78,12 +78,12 @@ def attention(
     steps, total = array(q).shape[2], array(k).shape[2]
     scale = call.get("scale") or 1 / math.sqrt(array(q).shape[-1])
     scores = ops.matmul(q, ops.transpose(k, axes=(0, 1, 3, 2))) * scale
-    kept: Any = scores
+    qk_output: Any = scores
     mode = call.get("qk_matmul_output_mode", 0)
     cap = call.get("softcap", 0.0)
     if cap:
         scores = cap * ops.tanh(scores * (1 / cap))
-        kept = scores if mode == 1 else kept
+        qk_output = scores if mode == 1 else qk_output
     dtype = array(q).dtype
     bias: Any = _allowed(call, steps, total, past, valid)
     bias = None if bias is None else np.where(bias, 0, -np.inf).astype(dtype)
@@ -98,16 +98,16 @@ def attention(
         bias = added_mask if bias is None else ops.add(added_mask, bias)
     if bias is not None:
         scores = ops.add(scores, bias)
-    kept = scores if mode == 2 else kept
+    qk_output = scores if mode == 2 else qk_output
     blind = np.isneginf(scores.data).all(-1, keepdims=True)
     if blind.any():  # a query that may see no key gets zeros
         scores = ops.where(blind, np.zeros((), dtype), scores)
         weights = ops.where(blind, np.zeros((), dtype), ops.softmax(scores))
     else:
         weights = ops.softmax(scores)
-    kept = weights if mode == 3 else kept
+    qk_output = weights if mode == 3 else qk_output
     y = ops.matmul(weights, v)
-    return _joined(y) if joined else y, *present, kept
+    return _joined(y) if joined else y, *present, qk_output
 
 
 @operator("RotaryEmbedding")

@@ -89,12 +89,12 @@ def _scanned(call: Call, body: Any, many: int, values: list[Any]) -> list[Any]:
     return [*state, *stacked]
 
 
-def _stacked(held: list[Any], axis: int) -> Any:
-    if not held:
+def _stacked(values: list[Any], axis: int) -> Any:
+    if not values:
         return np.zeros(0, np.float32)
-    if any(is_float(v) for v in held):
-        return ops.stack(*held, axis=axis)
-    return np.stack([array(v) for v in held], axis)
+    if any(is_float(v) for v in values):
+        return ops.stack(*values, axis=axis)
+    return np.stack([array(v) for v in values], axis)
 
 
 TABLE.update({

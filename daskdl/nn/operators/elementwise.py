@@ -210,8 +210,8 @@ def dropout(call: Call, x: Value, ratio: Value = None, training: Value = None) -
         return x, array(x) != 0
     if training is not None and bool(array(training).reshape(-1)[0]) and rate:
         # As in ONNX's reference: numpy's old generator with the node's seed.
-        kept = np.random.RandomState(call.get("seed", 0)).uniform(0, 1, shape_of(x)) >= rate
-        return ops.multiply(x, (kept / (1 - rate)).astype(dtype_of(x))), kept
+        mask = np.random.RandomState(call.get("seed", 0)).uniform(0, 1, shape_of(x)) >= rate
+        return ops.multiply(x, (mask / (1 - rate)).astype(dtype_of(x))), mask
     return x, np.ones(shape_of(x), bool)
 
 

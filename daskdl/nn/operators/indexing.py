@@ -125,10 +125,10 @@ def slices(
 @operator("Compress")
 def compress(call: Call, x: Value, condition: Value) -> Value:
     """Take the elements of an axis, or of all, where a condition holds."""
-    kept, axis = np.flatnonzero(array(condition)), call.get("axis")
+    places, axis = np.flatnonzero(array(condition)), call.get("axis")
     if axis is None:
         x, axis = ops.reshape(x, shape=(-1,)), 0
-    index = (*(slice(None),) * (axis % array(x).ndim), kept)
+    index = (*(slice(None),) * (axis % array(x).ndim), places)
     return taken(x, index)
 
 

@@ -34,23 +34,23 @@ def windows(call: Call, x: Value) -> WindowsND:
     return WindowsND(kernel, stride, pad, dilation, bool(call.get("ceil_mode", 0)))
 
 
-def _settings(found: WindowsND) -> dict[str, Any]:
+def _settings(window: WindowsND) -> dict[str, Any]:
     return {
-        "kernel_size": found.kernel,
-        "stride": found.stride,
-        "pad": found.pad,
-        "dilation": found.dilation,
-        "ceil_mode": found.ceil_mode,
+        "kernel_size": window.kernel,
+        "stride": window.stride,
+        "pad": window.pad,
+        "dilation": window.dilation,
+        "ceil_mode": window.ceil_mode,
     }
 
 
-def _plain(found: WindowsND, x: Value) -> bool:
+def _plain(window: WindowsND, x: Value) -> bool:
     """Whether the faster pooling of images without dilation applies."""
     return (
-        len(found.kernel) == 2
-        and set(found.dilation) == {1}
+        len(window.kernel) == 2
+        and set(window.dilation) == {1}
         and is_float(x)
-        and all(p < k for p, k in zip(found.pad, np.repeat(found.kernel, 2), strict=True))
+        and all(p < k for p, k in zip(window.pad, np.repeat(window.kernel, 2), strict=True))
     )
 
 
@@ -75,21 +75,21 @@ def max_pool(call: Call, x: Value) -> Value:
     return y, (at + planes * math.prod(lengths)).astype(np.int64)
 
 
-def _counts(found: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtype: Any) -> Array:
+def _counts(window: WindowsND, lengths: tuple[int, ...], with_padding: bool, dtype: Any) -> Array:
     """Return the number of cells of each window's mean, (1, ..., 1)."""
     sizes = lengths
     if with_padding:
         sizes = tuple(
-            n + a + b for n, a, b in zip(lengths, found.pad[::2], found.pad[1::2], strict=True)
+            n + a + b for n, a, b in zip(lengths, window.pad[::2], window.pad[1::2], strict=True)
         )
         # The windows stay in place: padding is part of the axis now.
-        inside = found._replace(pad=(0,) * len(found.pad))
-        total = np.zeros((1, *found.sizes(lengths), 1), dtype)
+        inside = window._replace(pad=(0,) * len(window.pad))
+        total = np.zeros((1, *window.sizes(lengths), 1), dtype)
         ones = np.ones((1, *sizes, 1), dtype)
         y = np.asarray(ops.sum_pool_nd(ones, **_settings(inside)).data)
         total[tuple(slice(n) for n in y.shape)] = y
         return total[tuple(slice(n) for n in total.shape)]
-    return np.asarray(ops.sum_pool_nd(np.ones((1, *sizes, 1), dtype), **_settings(found)).data)
+    return np.asarray(ops.sum_pool_nd(np.ones((1, *sizes, 1), dtype), **_settings(window)).data)
 
 
 @operator("AveragePool")

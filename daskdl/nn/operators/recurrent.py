@@ -108,12 +108,12 @@ def recurrent(
             step = _STEPS[call.name](call, functions[d], w, r, *more)
             y, *last = _stepwise(x, first, step, reverse, sizes, channels)
         outputs.append(y)
-        for held, state in zip(lasts, last, strict=True):
-            held.append(state)
+        for collected, state in zip(lasts, last, strict=True):
+            collected.append(state)
     together = ops.stack(*outputs, axis=2)  # (N, T, directions, C)
     if not batch_first:
         together = ops.transpose(together, axes=(1, 2, 0, 3))
-    return together, *(ops.stack(*held, axis=1 if batch_first else 0) for held in lasts)
+    return together, *(ops.stack(*states, axis=1 if batch_first else 0) for states in lasts)
 
 
 def _stepwise(

@@ -12,11 +12,11 @@ from daskdl import ops
 from daskdl.nn.operators.table import Call, Value, array, axes_of, is_float, operator
 
 
-def _axes(call: Call, x: Value, given: Value) -> tuple[int, ...] | None:
+def _axes(call: Call, x: Value, axes_input: Value) -> tuple[int, ...] | None:
     """Return the axes, by default all; None if there is nothing to reduce."""
     ndim = array(x).ndim
-    axes = axes_of(call, ndim, given)
-    if not axes and given is not None and array(given).size:
+    axes = axes_of(call, ndim, axes_input)
+    if not axes and axes_input is not None and array(axes_input).size:
         axes = ()
     if axes:
         return axes
@@ -55,11 +55,11 @@ def reduce_sum(call: Call, x: Value, axes: Value = None) -> Value:
 @operator("ReduceLogSumExp")
 def reduce_log_sum_exp(call: Call, x: Value, axes: Value = None) -> Value:
     """Logarithm of the sum of exponentials, without overflow."""
-    chosen, found = _axes(call, x, axes), array(x)
+    chosen, values = _axes(call, x, axes), array(x)
     if chosen is None:
         return x
-    top = found.max(axis=chosen, keepdims=True, initial=-np.inf)
-    top = np.where(np.isfinite(top), top, 0).astype(found.dtype)
+    top = values.max(axis=chosen, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0).astype(values.dtype)
     y = ops.log(ops.sum(ops.exp(ops.subtract(x, top)), axis=chosen, keepdims=True)) + top
     if call.get("keepdims", 1):
         return y
@@ -94,25 +94,25 @@ def reduce_prod(call: Call, x: Value, axes: Value = None) -> Value:
 @operator("ReduceMax", "ReduceMin")
 def reduce_extreme(call: Call, x: Value, axes: Value = None) -> Value:
     """Return the largest or the smallest element; without elements -inf or inf."""
-    chosen, keep, found = _axes(call, x, axes), bool(call.get("keepdims", 1)), array(x)
+    chosen, keep, values = _axes(call, x, axes), bool(call.get("keepdims", 1)), array(x)
     if chosen is None:
         return x
     highest = call.name == "ReduceMax"
-    if found.dtype.kind == "f" and found.size and chosen:
+    if values.dtype.kind == "f" and values.size and chosen:
         # The axes are joined to one, along which the extreme has a gradient.
-        rest = tuple(i for i in range(found.ndim) if i not in chosen)
+        rest = tuple(i for i in range(values.ndim) if i not in chosen)
         y = ops.transpose(x, axes=(*rest, *chosen))
-        y = ops.reshape(y, shape=(*(found.shape[i] for i in rest), -1))
+        y = ops.reshape(y, shape=(*(values.shape[i] for i in rest), -1))
         y = (ops.amax if highest else ops.amin)(y, axis=-1)
-        ones = tuple(1 if i in chosen else n for i, n in enumerate(found.shape))
+        ones = tuple(1 if i in chosen else n for i, n in enumerate(values.shape))
         return ops.reshape(y, shape=ones) if keep else y
-    if found.dtype == bool:
-        return (np.any if highest else np.all)(found, axis=chosen, keepdims=keep)
-    kind = np.finfo if found.dtype.kind == "f" else np.iinfo
+    if values.dtype == bool:
+        return (np.any if highest else np.all)(values, axis=chosen, keepdims=keep)
+    kind = np.finfo if values.dtype.kind == "f" else np.iinfo
     none: Any = -np.inf if highest else np.inf
     if kind is np.iinfo:
-        none = kind(found.dtype).min if highest else kind(found.dtype).max
-    return (np.max if highest else np.min)(found, axis=chosen, keepdims=keep, initial=none)
+        none = kind(values.dtype).min if highest else kind(values.dtype).max
+    return (np.max if highest else np.min)(values, axis=chosen, keepdims=keep, initial=none)
 
 
 @operator("ArgMax", "ArgMin")
@@ -169,9 +169,9 @@ def non_zero(call: Call, x: Value) -> Value:
 @operator("Unique")
 def unique(call: Call, x: Value) -> Value:
     """Return distinct elements, their first indices, each element's index among them, counts."""
-    found, axis = array(x), call.get("axis")
+    elements, axis = array(x), call.get("axis")
     values, first, inverse, counts = np.unique(
-        found, return_index=True, return_inverse=True, return_counts=True, axis=axis
+        elements, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
     inverse = inverse.reshape(-1)
     if not call.get("sorted", 1):
@@ -187,11 +187,11 @@ def nll_loss(call: Call, scores: Value, labels: Value, weight: Value = None) -> 
     """Mean, sum or all of -log p of the labels' classes; scores (N, C, ...), labels (N, ...)."""
     ids = array(labels)
     ignored = call.get("ignore_index")
-    kept = np.ones(ids.shape, bool) if ignored is None else ids != ignored
-    ids = np.where(kept, ids, 0)
+    counted = np.ones(ids.shape, bool) if ignored is None else ids != ignored
+    ids = np.where(counted, ids, 0)
     grid = np.ogrid[tuple(slice(n) for n in ids.shape)]
     picked = ops.take(scores, index=(grid[0], ids, *grid[1:]))
-    factor: Any = kept.astype(array(scores).dtype)
+    factor: Any = counted.astype(array(scores).dtype)
     if weight is not None:
         factor = factor * array(weight)[ids]
     loss = ops.multiply(picked, -factor)

@@ -220,10 +220,10 @@ def trilu(call: Call, x: Value, k: Value = None) -> Value:
     shift = 0 if k is None else int(array(k).reshape(-1)[0])
     values = array(x)
     rows, columns = np.arange(values.shape[-2])[:, None], np.arange(values.shape[-1])
-    kept = columns - rows >= shift if call.get("upper", 1) else columns - rows <= shift
+    inside = columns - rows >= shift if call.get("upper", 1) else columns - rows <= shift
     if not is_float(x):
-        return np.where(kept, values, np.zeros((), values.dtype))
-    return ops.where(kept, x, np.zeros((), values.dtype))
+        return np.where(inside, values, np.zeros((), values.dtype))
+    return ops.where(inside, x, np.zeros((), values.dtype))
 
 
 @operator("DepthToSpace", "SpaceToDepth")

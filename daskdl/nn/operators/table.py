@@ -89,9 +89,9 @@ def integers(value: Value) -> tuple[int, ...]:
     return tuple(int(n) for n in values.reshape(-1))
 
 
-def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> tuple[int, ...]:
+def axes_of(call: Call, ndim: int, axes_input: Value = None, name: str = "axes") -> tuple[int, ...]:
     """Return the axes of an attribute or, in later versions, of an input; from 0."""
-    axes = call.get(name) if given is None else integers(given)
+    axes = call.get(name) if axes_input is None else integers(axes_input)
     if axes is None:
         return ()
     axes = (axes,) if isinstance(axes, int) else axes
@@ -100,16 +100,16 @@ def axes_of(call: Call, ndim: int, given: Value = None, name: str = "axes") -> t
     return tuple(a % ndim for a in axes)
 
 
-def memory_order(found: Array) -> tuple[int, ...] | None:
+def memory_order(values: Array) -> tuple[int, ...] | None:
     """Return the order of axes in which an array is contiguous; None if it is C-contiguous.
 
     Images have channels last in memory: a node's (N, C, H, W) is a view. Elementwise operations use
     this order, without a copy.
     """
-    if found.ndim < 3 or found.flags.c_contiguous:
+    if values.ndim < 3 or values.flags.c_contiguous:
         return None
-    order = tuple(sorted(range(found.ndim), key=lambda i: -found.strides[i]))
-    return order if found.transpose(order).flags.c_contiguous else None
+    order = tuple(sorted(range(values.ndim), key=lambda i: -values.strides[i]))
+    return order if values.transpose(order).flags.c_contiguous else None
 
 
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
@@ -117,8 +117,8 @@ def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -
     pending = [value for value in values if isinstance(value, Pending)]
     of_bytes = function is ops.add and len(pending) == 2
     if any(value.waiting for value in pending) or of_bytes:
-        plain = getattr(function, "__wrapped__", None)
-        evaluation = None if plain is None else evaluated(plain, values, settings)
+        wrapped = getattr(function, "__wrapped__", None)
+        evaluation = None if wrapped is None else evaluated(wrapped, values, settings)
         if evaluation is not None:
             return evaluation
     order = memory_order(array(values[0]))

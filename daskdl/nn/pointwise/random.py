@@ -81,9 +81,9 @@ class AlphaDropout(Dropout):
             return ops.multiply(x, 0.0)
         least = -1.7580993408473766
         scale = ((1 - self.rate) * (1 + self.rate * least**2)) ** -0.5
-        kept = _kept(tuple(x.shape), x.dtype, self.rate) > 0
-        factor = (scale * kept).astype(x.dtype)
-        shift = (scale * least * (~kept - self.rate)).astype(x.dtype)
+        mask = _kept(tuple(x.shape), x.dtype, self.rate) > 0
+        factor = (scale * mask).astype(x.dtype)
+        shift = (scale * least * (~mask - self.rate)).astype(x.dtype)
         return ops.multiply(x, factor) + shift
 
 

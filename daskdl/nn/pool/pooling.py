@@ -55,11 +55,11 @@ class _Pool(Module, pure=True):
     def forward(self, x: Any) -> Tensor:
         """Map x (N, ..., C) to (N, windows ..., C)."""
         check_axes(self, x, _AXES[self._axes])
-        plain = self._axes == 1
+        one_axis = self._axes == 1
         return getattr(ops, self._operation)(
             x,
-            kernel_size=self.kernel[0] if plain else self.kernel,
-            stride=self.stride[0] if plain else self.stride,
+            kernel_size=self.kernel[0] if one_axis else self.kernel,
+            stride=self.stride[0] if one_axis else self.stride,
             pad=self.pad,
             ceil_mode=self.ceil_mode,
             **self._settings(),

@@ -209,14 +209,14 @@ class Pick(Module, pure=True):
 
 
 @contextmanager
-def _naming(layer: Module, given: tuple[Any, ...]) -> Iterator[None]:
+def _naming(layer: Module, arrays: tuple[Any, ...]) -> Iterator[None]:
     """Replace numpy's error about shapes by one that names the layer."""
     try:
         yield
     except ValueError as error:
         if isinstance(error, DaskdlError):
             raise
-        shapes = ", ".join(str(np.shape(x)) for x in given)
+        shapes = ", ".join(str(np.shape(x)) for x in arrays)
         raise ShapeError(
             f"{type(layer).__name__}: expected inputs that fit each other, found shapes {shapes}"
             "; reshape or project one of them first"

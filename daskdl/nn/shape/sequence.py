@@ -118,8 +118,8 @@ class Masking(Module):
 
     def forward(self, x: Any) -> Tensor:
         """Map any shape (..., C) to the same shape."""
-        kept = (np.asarray(x) != self.value).any(-1, keepdims=True)
-        return ops.multiply(x, kept.astype(x.dtype))
+        mask = (np.asarray(x) != self.value).any(-1, keepdims=True)
+        return ops.multiply(x, mask.astype(x.dtype))
 
 
 def _outputs(result: Any) -> Any:

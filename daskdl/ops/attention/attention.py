@@ -98,10 +98,10 @@ def attention(
 def _in_tiles(query: Array, key: Array, value: Array, mask: Array | None, *, how: Weighing):
     """Compute attention without a matrix of all weights."""
     how = how._replace(mask=mask, precision=precision())
-    y, kept = attention_kernel.attention(query, key, value, how)
+    y, saved = attention_kernel.attention(query, key, value, how)
 
     def backward(dy: Array):
-        slopes = attention_kernel.gradients(dy, kept, how)
+        slopes = attention_kernel.gradients(dy, saved, how)
         inputs = query, key, value
         return *(unbroadcast(d, x.shape) for d, x in zip(slopes, inputs, strict=True)), None
 

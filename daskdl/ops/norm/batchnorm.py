@@ -84,7 +84,7 @@ def batch_norm(
     S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167.
     """
     statistics: list[Statistics] = []
-    y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, found=statistics)
+    y = _batch_norm(x, weight, bias, residual, eps=eps, relu=relu, collected=statistics)
     return y, statistics[0]
 
 
@@ -97,13 +97,13 @@ def _batch_norm(
     *,
     eps: float,
     relu: bool,
-    found: list[Statistics],
+    collected: list[Statistics],
 ):
     check_floats("batch_norm", x)
     check_like("batch_norm", x, x.shape[-1:], weight=weight, bias=bias)
     count = x.size // max(1, x.shape[-1])
     mean, variance = kernel.moments(x) if x.size else np.zeros((2, x.shape[-1]))
-    found.append(Statistics(mean, variance, count))
+    collected.append(Statistics(mean, variance, count))
     inverse, scale, shift = kernel.affine(variance, eps, weight, bias)
     y = _normalised(x, residual, mean, scale, shift, relu)
     relu_after, relu = relu and residual is not None, relu and residual is None

@@ -51,8 +51,8 @@ def _activation(name: str, x: Any, *settings: float, keep: str = "x"):
     forward, back = getattr(kernels, name), getattr(kernels, f"{name}_back")
     vector = np.array(settings, x.dtype) if settings else None
     (y,) = one_pass(forward, x, settings=vector)
-    kept = x if keep == "x" else y
-    return y, lambda dy: tuple(one_pass(back, kept, dy, settings=vector))
+    saved = x if keep == "x" else y
+    return y, lambda dy: tuple(one_pass(back, saved, dy, settings=vector))
 
 
 def _without_settings(

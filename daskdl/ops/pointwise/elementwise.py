@@ -236,8 +236,8 @@ def hard_shrink(x: Array, *, edge: float = 0.5):
     array([-1.,  0.,  2.], dtype=float32)
     """
     check_float("hard_shrink", x)
-    kept = ~(np.abs(x) <= edge)  # NaN is kept
-    return x * kept, lambda dy: (dy * kept,)
+    mask = ~(np.abs(x) <= edge)  # NaN is kept
+    return x * mask, lambda dy: (dy * mask,)
 
 
 @op
@@ -250,8 +250,8 @@ def soft_shrink(x: Array, *, edge: float = 0.5):
     array([-0.5,  0. ,  1.5])
     """
     check_float("soft_shrink", x)
-    kept = ~(np.abs(x) <= edge)
-    return (x - np.sign(x) * x.dtype.type(edge)) * kept, lambda dy: (dy * kept,)
+    mask = ~(np.abs(x) <= edge)
+    return (x - np.sign(x) * x.dtype.type(edge)) * mask, lambda dy: (dy * mask,)
 
 
 @op

@@ -35,11 +35,11 @@ def _reversed(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _getitem(x: Tensor, index: Any) -> Any:
     """Index as numpy does: with integers, slices, None, an ellipsis and arrays of ids or bools."""
     parts = index if isinstance(index, tuple) else (index,)
-    plain = tuple(part.data if isinstance(part, Tensor) else part for part in parts)
+    arrays = tuple(part.data if isinstance(part, Tensor) else part for part in parts)
     try:
-        return shape.take(x, index=plain)
+        return shape.take(x, index=arrays)
     except IndexError as error:
-        if all(isinstance(part, int) for part in plain):
+        if all(isinstance(part, int) for part in arrays):
             raise  # this ends a loop over a tensor
         raise ShapeError(
             f"index: expected one of shape {x.shape}, found {index!r} ({error})"

@@ -16,7 +16,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.recurrent.lstm import lstm_cell, lstm_cell_gradient
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import bias_gradient
-from daskdl.ops.shape.sequence import check, plain, start_of, unrolled
+from daskdl.ops.shape.sequence import check, standard, start_of, unrolled
 from daskdl.tensor import Array, op
 
 __all__ = ["convlstm"]
@@ -101,7 +101,7 @@ def compute(
     images = (steps * n, height, width)
 
     # Time-major, (T, N, H, W, 4 * C): one step's gates are contiguous.
-    inputs = None if x is None else plain(x.swapaxes(0, 1))  # (T, N, H, W, in)
+    inputs = None if x is None else standard(x.swapaxes(0, 1))  # (T, N, H, W, in)
     if inputs is None:
         gates = np.zeros((steps, n, height, width, 4 * channels), h.dtype)
     else:
@@ -112,7 +112,7 @@ def compute(
     outputs = empty((steps + 1, n, height, width, channels), h.dtype)
     states = empty(outputs.shape, h.dtype)
     outputs[0], states[0] = h, c
-    step, shift = convolutions.prepared(weight_state, around), plain(bias)
+    step, shift = convolutions.prepared(weight_state, around), standard(bias)
     for t in range(steps):
         step(outputs[t], gates[t])
         lstm_cell(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import lstm as kernel
 from daskdl.kernels.recurrent.rnn import run, run_back
-from daskdl.ops.shape.sequence import Steps, check, flat, plain, start_of, to_inputs
+from daskdl.ops.shape.sequence import Steps, check, flat, standard, start_of, to_inputs
 from daskdl.tensor import Array, op
 
 __all__ = ["lstm"]
@@ -116,8 +116,8 @@ def compute(
         gates = sums()
     outputs = time.around(h, (n, channels), x.dtype)
     states = time.around(c, (n, channels), x.dtype)
-    shift = np.zeros(4 * channels, x.dtype) if bias is None else plain(bias)
-    peeps = np.empty((0, 0), x.dtype) if peepholes is None else plain(peepholes)
+    shift = np.zeros(4 * channels, x.dtype) if bias is None else standard(bias)
+    peeps = np.empty((0, 0), x.dtype) if peepholes is None else standard(peepholes)
     matmul = product_of(weight_input)
     precision = precision_of(weight_input, weight_state)
     ends = time.lengths, time.reverse

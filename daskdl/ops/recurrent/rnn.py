@@ -12,7 +12,7 @@ from daskdl.errors import SettingsError
 from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import gru as gru_kernel
 from daskdl.kernels.recurrent import rnn as kernel
-from daskdl.ops.shape.sequence import Steps, check, flat, plain, start_of, to_inputs
+from daskdl.ops.shape.sequence import Steps, check, flat, standard, start_of, to_inputs
 from daskdl.ops.shape.shape import concatenate
 from daskdl.tensor import Array, Tensor, op
 
@@ -83,7 +83,7 @@ def rnn(
     precision = precision_of(weight_input, weight_state)
     sums = matmul(flat(inputs), weight_input.T).reshape(steps, n, channels)
     states = time.around(h, (n, channels), x.dtype)
-    shift = np.zeros(channels, x.dtype) if bias is None else plain(bias)
+    shift = np.zeros(channels, x.dtype) if bias is None else standard(bias)
     ends = time.lengths, time.reverse
     kernel.run(kernel.forward, precision, sums, weight_state.T, shift, states, *ends, relu)
 

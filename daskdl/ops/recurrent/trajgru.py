@@ -16,7 +16,7 @@ from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors.activations import leaky_relu, leaky_relu_back
 from daskdl.kernels.vectors.arithmetic import bias_gradient
 from daskdl.ops.recurrent.convlstm import same
-from daskdl.ops.shape.sequence import check, plain, turned, unrolled
+from daskdl.ops.shape.sequence import check, standard, turned, unrolled
 from daskdl.tensor import Array, op
 
 __all__ = ["trajgru"]
@@ -121,7 +121,7 @@ def trajgru(
     hidden = np.empty((steps, n, height, width, hidden_channels), dtype)
     hidden[:] = bias_flow
     if x is not None and weight_input is not None and weight_flow_input is not None:
-        frames = plain(x.swapaxes(0, 1)).reshape(*images, features)
+        frames = standard(x.swapaxes(0, 1)).reshape(*images, features)
         within = same("trajgru", "weight_input", weight_input)
         new_first = np.roll(weight_input, channels, axis=0)
         part = kernel.forward(frames, new_first, within)
@@ -159,7 +159,7 @@ def trajgru(
             d = gates[t].reshape(-1, 4 * channels)
             gru_cell_gradient(d, slope, states[t].reshape(-1, channels), dh.reshape(-1, channels))
             d_flows[t], d_weight = links.project_gradient(
-                states[t], flows[t], plain(weight_state), d, dh
+                states[t], flows[t], standard(weight_state), d, dh
             )
             d_weight_state += d_weight
             # The result's sign is the argument's.

@@ -70,9 +70,9 @@ def dft(
         else:  # the conjugate transpose is the other transform, except for the factor
             d = dy[..., 0] + 1j * dy[..., 1]
             dz = fft.fft(d, n, axis) / n if inverse else fft.ifft(d, n, axis) * n
-        kept = min(old, dz.shape[axis])
+        length = min(old, dz.shape[axis])
         full = np.zeros((*x.shape[:-1],), dz.dtype)
-        part = (slice(None),) * axis + (slice(kept),)
+        part = (slice(None),) * axis + (slice(length),)
         full[part] = dz[part]
         parts = (full.real, full.imag)[: x.shape[-1]]
         return (np.stack(parts, -1).astype(x.dtype, copy=False),)

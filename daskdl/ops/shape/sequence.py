@@ -64,14 +64,14 @@ def unrolled(operation: str, x: Array | None, weight: Array | None, steps: int |
     return int(steps)
 
 
-def plain(array: Array) -> Array:
+def standard(array: Array) -> Array:
     """Return the array, or a copy if numba would compile another version for it."""
     return np.require(array, requirements=["C", "A", "W"])
 
 
 def turned(weight: Array) -> Array:
     """Return the transposed matrix, C-contiguous."""
-    return plain(weight.T)
+    return standard(weight.T)
 
 
 def start_of(state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -127,7 +127,7 @@ class Steps:
     def major(self, x: Array) -> Array:
         """Return (N, T, C) as C-contiguous (T, N, C), zeros where a sample has ended."""
         if self.ended is None:
-            return plain(x.swapaxes(0, 1))
+            return standard(x.swapaxes(0, 1))
         result = np.array(x.swapaxes(0, 1), order="C")
         result[self.ended] = 0
         return result
@@ -136,7 +136,7 @@ class Steps:
         """Return the gradient to the outputs (N, T, C) as (T, N, C), or as (0, N, C) if None."""
         if d_outputs is None:
             return np.empty((0, *dh.shape), dh.dtype)
-        return plain(d_outputs.swapaxes(0, 1))
+        return standard(d_outputs.swapaxes(0, 1))
 
     def around(self, state: Array | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return states (T + 1, N, C); the first step's is ``state``, or zero, others arbitrary."""

@@ -109,7 +109,7 @@ def strips(tiling: Tiling) -> tuple[int, list[int]]:
 
 def in_strips(tiling: Tiling, sample: Place, number: Place) -> tuple[int, ...]:
     """Return the sort key of a tile; samples of one chunk follow each other."""
-    kept, wide = tiling.strips
-    each = [tiling.cells.chunks[axis] if kept else 1 for axis in tiling.layout.samples]
+    kept_bytes, wide = tiling.strips
+    each = [tiling.cells.chunks[axis] if kept_bytes else 1 for axis in tiling.layout.samples]
     strip = [i // n for i, n in zip((*sample, *number[1:]), (*each, *wide[1:]), strict=True)]
     return (*strip, *number, *sample)

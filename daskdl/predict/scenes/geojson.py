@@ -68,11 +68,11 @@ def outlines(labels: Any, like: Any = None) -> dict[str, Any]:
     cells = cells if isinstance(cells, da.Array) else da.from_array(cells)
     ends = [np.cumsum((0, *sizes)).tolist() for sizes in cells.chunks]
     blocks, task = cells.to_delayed(), dask.delayed(_pieces)
-    told = dask.compute(
+    traced = dask.compute(
         *(task(blocks[i, j], ends[0][i], ends[1][j]) for i, j in np.ndindex(cells.numblocks))
     )
     by_label = defaultdict(list)
-    for label, piece in (one for some in told for one in some):
+    for label, piece in (one for some in traced for one in some):
         by_label[label].append(piece)
     features = []
     for label, pieces in sorted(by_label.items()):

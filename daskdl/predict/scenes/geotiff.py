@@ -143,9 +143,9 @@ def written(
         profile |= {"transform": place.transform, "crs": place.crs}
     if tiling.nodata is not None:
         profile["nodata"] = float("nan") if dtype.kind == "f" else -1
-    plain, last = f"{out}.plain.tif", f"{out}.partial.tif"
+    draft, last = f"{out}.plain.tif", f"{out}.partial.tif"
     try:
-        with rasterio.open(plain, "w", **profile) as file:
+        with rasterio.open(draft, "w", **profile) as file:
             for row, column in itertools.product(
                 *(range(0, n, c) for n, c in zip(array.shape[:2], array.chunks[:2], strict=True))
             ):
@@ -156,10 +156,10 @@ def written(
                 )
         from rasterio.shutil import copy
 
-        copy(plain, last, driver="COG", compress="deflate", BIGTIFF="IF_SAFER")
+        copy(draft, last, driver="COG", compress="deflate", BIGTIFF="IF_SAFER")
         os.replace(last, out)
     finally:
-        for rest in (plain, last):
+        for rest in (draft, last):
             Path(rest).unlink(missing_ok=True)
     shutil.rmtree(parts)
     return Raster.of(out)

@@ -99,9 +99,9 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
     for place in places:
         corner = [int(e[i]) for e, i in zip(ends, place, strict=True)]
         tasks.append(tell(blocks[place], corner, cells.shape, background, connectivity))
-    told = dask.compute(*tasks)
-    starts = np.cumsum([0, *(len(part.sizes) for part in told)])
-    parts = dict(zip(places, told, strict=True))
+    results = dask.compute(*tasks)
+    starts = np.cumsum([0, *(len(part.sizes) for part in results)])
+    parts = dict(zip(places, results, strict=True))
     offsets = dict(zip(places, starts.tolist(), strict=False))
     numbers, sizes = _joined(parts, offsets, _meeting(parts, offsets, cells, ends, connectivity))
     lookup = {p: np.append(0, numbers[o : o + len(parts[p].sizes)]) for p, o in offsets.items()}

@@ -100,9 +100,9 @@ def _places(client: Any) -> tuple[str, int, int, int]:
     workers = client.scheduler_info(n_workers=-1)["workers"] if client else {}
     if not workers:  # none yet
         return "", len(os.sched_getaffinity(0)), psutil.virtual_memory().available, 1
-    told = [(w["memory_limit"] or sys.maxsize, w["nthreads"], at) for at, w in workers.items()]
-    limit, threads, address = min(told, key=lambda one: one[0] / one[1])
-    return address, threads, limit, len(told)
+    limits = [(w["memory_limit"] or sys.maxsize, w["nthreads"], at) for at, w in workers.items()]
+    limit, threads, address = min(limits, key=lambda one: one[0] / one[1])
+    return address, threads, limit, len(limits)
 
 
 def _projected(
@@ -111,7 +111,7 @@ def _projected(
     measured: tuple[float, float, int],
     place: tuple[str, int, int, int],
 ) -> Projection:
-    cells, layout, kept = tiling.cells, tiling.layout, 0
+    cells, layout, kept_bytes = tiling.cells, tiling.layout, 0
     address, threads, limit, workers = place
     lengths = dict.fromkeys(layout.samples, 1) | dict(zip(layout.image, windows, strict=True))
     read = math.prod(lengths.get(axis, n) for axis, n in enumerate(cells.shape))
@@ -127,13 +127,13 @@ def _projected(
             read += math.prod(along)
             rows = [cells.shape[a] if a in layout.image[1:] else n for a, n in enumerate(along)]
             rows[first] = min(cells.shape[first], along[first] + chunks[first])
-            kept = math.prod(rows) * size // workers
-        elif kept := tiling.strips[0]:
-            kept += math.prod(along) * size  # chunks that are read together
+            kept_bytes = math.prod(rows) * size // workers
+        elif kept_bytes := tiling.strips[0]:
+            kept_bytes += math.prod(along) * size  # chunks that are read together
         else:
             read += math.prod(chunks)
     fixed, each, before = measured
-    before = BESIDE + kept + (before if address else sys.getsizeof(tiling.predictor))
+    before = BESIDE + kept_bytes + (before if address else sys.getsizeof(tiling.predictor))
     task = int(read * cells.dtype.itemsize + KEPT * (fixed + each * math.prod(windows)))
     return Projection(before, task, threads, limit)
 

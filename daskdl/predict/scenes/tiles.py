@@ -95,9 +95,9 @@ class Tiling:
         lazy = hasattr(cells, "__dask_graph__")
         tiles: dict[Any, Task] = {}
         behind: dict[Any, Any] = {}
-        kept, cells_key = self.strips[0], f"{name}-cells"
+        room, cells_key = self.strips[0], f"{name}-cells"
         if not lazy and not sent:
-            behind[cells_key] = Task(cells_key, Chunked, cells, kept) if kept else file_of(cells)
+            behind[cells_key] = Task(cells_key, Chunked, cells, room) if room else file_of(cells)
         order = layout.order(common.channels)
 
         def work(

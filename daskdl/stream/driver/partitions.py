@@ -65,9 +65,9 @@ def fair(
     # Those that have most keep one more.
     order = sorted(sessions, key=lambda s: (-len(had[s]), s))
     room = {s: least + (i < more) for i, s in enumerate(order)}
-    kept = {p: s for s in order for p in had[s][: room[s]]}
+    staying = {p: s for s in order for p in had[s][: room[s]]}
     free = [s for s in order for _ in range(room[s] - min(room[s], len(had[s])))]
-    return kept | dict(zip((p for p in partitions if p not in kept), free, strict=True))
+    return staying | dict(zip((p for p in partitions if p not in staying), free, strict=True))
 
 
 class Ownership:

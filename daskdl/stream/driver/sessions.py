@@ -47,13 +47,13 @@ class HandOver:
 class Sessions:
     """All sessions of a stream.
 
-    ``what`` begins errors, ``work`` is the work of a session, and ``model`` its first model.
+    ``purpose`` begins errors, ``work`` is the work of a session, and ``model`` its first model.
     """
 
     def __init__(
-        self, cluster: Cluster, what: str, work: Work, silence: float, model: ModelFile
+        self, cluster: Cluster, purpose: str, work: Work, silence: float, model: ModelFile
     ) -> None:
-        self._cluster, self._what, self._work = cluster, what, work
+        self._cluster, self._purpose, self._work = cluster, purpose, work
         self._sink, self._silence = work.sink, silence
         self.model, self._before = model, model
         self.sessions: dict[int, RemoteSession] = {}
@@ -81,8 +81,8 @@ class Sessions:
 
     def look(self, partitions: Sequence[Partition]) -> None:
         """Ask all sessions, start and end some, and assign the partitions."""
-        running = self._cluster.running(self._what)
-        there = self._cluster.alive(self._what)
+        running = self._cluster.running(self._purpose)
+        there = self._cluster.alive(self._purpose)
         self._check_workers(running)
         for session in list(self.sessions.values()):
             session.ask()
@@ -109,7 +109,7 @@ class Sessions:
             self._workers_seen = now
         elif now - self._workers_seen > limit:
             raise ClusterError(
-                f"{self._what}: expected workers, found none for {limit:g} s; start workers and "
+                f"{self._purpose}: expected workers, found none for {limit:g} s; start workers and "
                 "run again, it goes on where it has committed"
             )
 
@@ -150,7 +150,7 @@ class Sessions:
         self._failures = 1 if done > self._done else self._failures + 1
         self._done = done
         if isinstance(error, SettingsError | MissingExtraError) or self._failures > FAILURES:
-            raise ClusterError(f"{self._what}, worker {address}: {error}") from error
+            raise ClusterError(f"{self._purpose}, worker {address}: {error}") from error
 
     def _take_fenced(self) -> None:
         """Free the partitions of lost sessions that can commit no more."""
@@ -196,7 +196,7 @@ class Sessions:
                 session.send(self.model)
             if why := report.rejected.get(self.model.sha256):
                 if self.model is self._before:
-                    raise ClusterError(f"{self._what}, worker {session.spec.address}: {why}")
+                    raise ClusterError(f"{self._purpose}, worker {session.spec.address}: {why}")
                 logger.warning("model %s: %s; %s goes on", self.model.name, why, self._before.name)
                 self.rejected[self.model.sha256] = why
                 self.model = self._before
@@ -219,7 +219,7 @@ class Sessions:
         """
         limit, aborted = time.monotonic() + within, dict[str, str]()
         while self.sessions:
-            there = self._cluster.alive(self._what)
+            there = self._cluster.alive(self._purpose)
             for number, session in list(self.sessions.items()):
                 session.order(session.orders.partitions, session.orders.model, True, within)
                 session.ask()
@@ -233,13 +233,13 @@ class Sessions:
             if self.sessions and time.monotonic() > limit:
                 names = ", ".join(s.spec.address for s in self.sessions.values())
                 raise ClusterError(
-                    f"{self._what}: expected all workers to finish within {within:g} s, found "
+                    f"{self._purpose}: expected all workers to finish within {within:g} s, found "
                     f"{names} still at work; what is not committed is read again by the next run"
                 )
             time.sleep(0.02)
         for address, why in aborted.items():
             raise ClusterError(
-                f"{self._what}: expected all workers to commit what was under way within "
+                f"{self._purpose}: expected all workers to commit what was under way within "
                 f"{within:g} s, found that {address} could not ({why}); the next run reads it again"
             )
 

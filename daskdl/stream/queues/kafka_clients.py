@@ -98,9 +98,9 @@ class Brokers:
                 "see its list of settings"
             ) from None
 
-    def unreachable(self, what: str, error: object) -> ClusterError:
+    def unreachable(self, purpose: str, error: object) -> ClusterError:
         """Return the error for brokers that do not answer."""
         return ClusterError(
-            f"{what}: expected Kafka brokers to answer at {self.servers}, found {error}; see "
+            f"{purpose}: expected Kafka brokers to answer at {self.servers}, found {error}; see "
             "whether they run, and whether TLS and SASL are set as they want them"
         )

@@ -23,12 +23,12 @@ LINES, TABLES = 30.0, 0.5
 @contextmanager
 def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
     """Return a function that shows a stream's status on standard error at intervals."""
-    told, swapped = [time.monotonic()], [0]
+    last, swapped = [time.monotonic()], [0]
 
     def due(every: float, swaps: int) -> bool:
-        if time.monotonic() - told[0] < every and swaps == swapped[0]:
+        if time.monotonic() - last[0] < every and swaps == swapped[0]:
             return False
-        told[0], swapped[0] = time.monotonic(), swaps
+        last[0], swapped[0] = time.monotonic(), swaps
         return True
 
     if not wanted:
@@ -56,10 +56,10 @@ def shown(wanted: bool) -> Iterator[Callable[[Stream], None]]:
 def as_line(status: Status) -> str:
     """Return one line of a log."""
     p50, _, p99 = status.latency().percentiles(*PERCENTILES)
-    told = status.as_dict()
+    fields = status.as_dict()
     return (
         f"{status.records:,} records, {status.rate:,.0f}/s, lag {sum(status.lag().values()):,}, "
-        f"p50 {_ms(p50)}, p99 {_ms(p99)}, {told['dead_letters']:,} dead letters, "
+        f"p50 {_ms(p50)}, p99 {_ms(p99)}, {fields['dead_letters']:,} dead letters, "
         f"{len(status.workers)} workers, {_model(status)}"
     )
 

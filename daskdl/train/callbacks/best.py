@@ -144,8 +144,8 @@ class BestModel(_Watching):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return the state for a checkpoint, the best weights too."""
-        kept = super().state()
-        return kept if self.weights is None else {**kept, "weights": self.weights}
+        state = super().state()
+        return state if self.weights is None else {**state, "weights": self.weights}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Undo :meth:`state`."""

@@ -59,6 +59,6 @@ class Ahead:
             self._pool.shutdown(cancel_futures=True)
             self._pool = None
 
-    def _work(self, *what: Any) -> tuple[Indices, Batch]:
+    def _work(self, *arguments: Any) -> tuple[Indices, Batch]:
         with thread_budget(self._job.threads):
-            return drawn(self._job, *what)
+            return drawn(self._job, *arguments)

@@ -107,8 +107,8 @@ class GraphEngine(OnCluster):
         # A graph is taken in by the scheduler in one go, at some 50 microseconds a task.
         self.group_limit = max(1, 4000 // (2 * samples.partitions + 1))
 
-    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
-        place = self._training.placed(self._cluster.workers(what))
+    def _run(self, state: State, shares: Sequence[Share], purpose: str) -> State:
+        place = self._training.placed(self._cluster.workers(purpose))
         job, state_key = self._sent(state, place.addresses[0])
         graph, last = group_graph(
             self._job.id,
@@ -123,6 +123,6 @@ class GraphEngine(OnCluster):
             self._job.whole_batch,
         )
         # The result passes through the client and is sent again: this cuts the lineage.
-        (result,) = self._cluster.compute(graph, [last], place, what)
+        (result,) = self._cluster.compute(graph, [last], place, purpose)
         self._state = None
         return result

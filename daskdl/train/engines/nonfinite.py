@@ -65,22 +65,22 @@ def explain(model: Module, batch: Mapping[str, Any], seed: int, loss: float) -> 
 
 def _first(model: Module, x: Any, seed: int) -> tuple[str, list[str]]:
     """Return the first call with a result that is not finite; modules in the order of finishing."""
-    told: list[str] = []
+    culprit: list[str] = []
     order: list[str] = []
 
     def look(name: str, module: Module, inputs: tuple[Any, ...], result: Any) -> None:
         order.append(name)
-        if not told and _bad(result):
+        if not culprit and _bad(result):
             kind, before = type(module).__name__, _bad(inputs)
             note = f"its input already had {before}" if before else "its input was finite"
-            told.append(f"{name or 'the model'} ({kind}): {_bad(result)}; {note}")
+            culprit.append(f"{name or 'the model'} ({kind}): {_bad(result)}; {note}")
 
     # Running statistics change in a pass: they are put back.
     buffers = model.flat_buffers.copy()
     with no_grad(), drawing(seed), np.errstate(all="ignore"), watched(model, look):
         call(model, x)
     model.flat_buffers[:] = buffers
-    return "".join(told), order
+    return "".join(culprit), order
 
 
 def _bad(value: Any) -> str:

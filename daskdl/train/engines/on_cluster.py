@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 ANSWER = 10.0
 
 
-def warn_if_mixed(cluster: Cluster, what: str) -> None:
+def warn_if_mixed(cluster: Cluster, purpose: str) -> None:
     """Log one sentence if the workers' results are not the same bits.
 
     Workers that do not answer in time do not count.
@@ -48,7 +48,7 @@ def warn_if_mixed(cluster: Cluster, what: str) -> None:
             "%s: expected workers of one kind, found %s; which of them has a shard decides the "
             "last bits: install the same packages on all, and MKL nowhere unless their processors "
             "are the same",
-            what, "; ".join(f"{sentence} ({_some(them)})" for sentence, them in by_result.items()),
+            purpose, "; ".join(f"{text} ({_some(them)})" for text, them in by_result.items()),
         )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ class OnCluster:
         clean = State(state.weights, state.slots, state.iteration)
         return self._until_done(name, lambda: self._run(clean, shares, name))
 
-    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
+    def _run(self, state: State, shares: Sequence[Share], purpose: str) -> State:
         """Make one attempt at :meth:`run`."""
         raise NotImplementedError
 
@@ -109,9 +109,9 @@ class OnCluster:
         """Let the workers forget the samples and the state."""
         self._forget()
 
-    def _evaluate(self, state: State, batch_size: int, what: str) -> list[Evaluation]:
+    def _evaluate(self, state: State, batch_size: int, purpose: str) -> list[Evaluation]:
         assert self._validation is not None
-        place = self._validation.placed(self._cluster.workers(what))
+        place = self._validation.placed(self._cluster.workers(purpose))
         job, state_key = self._sent(state, place.addresses[0])
         names = f"weights-{self._job.id}", f"evaluate-{self._job.id}"
         weights = (names[0], self._attempt, state.iteration, 0)
@@ -122,7 +122,7 @@ class OnCluster:
             inputs = TaskRef(job), TaskRef(weights), TaskRef(part)
             graph[key] = Task(key, evaluate, *inputs, s, batch_size)
             keys.append(key)
-        return self._cluster.compute(graph, keys, place, what)
+        return self._cluster.compute(graph, keys, place, purpose)
 
     def _sent(self, state: State, owner: str) -> tuple[Key, Key]:
         """Send the job and the state unless the workers have them; return their keys."""
@@ -144,12 +144,12 @@ class OnCluster:
 
     # --- attempts
 
-    def _until_done(self, what: str, attempt: Callable[[], T]) -> T:
+    def _until_done(self, purpose: str, attempt: Callable[[], T]) -> T:
         def one() -> T:
             self._attempt += 1
             return attempt()
 
-        return until_done(self._cluster, what, one, self._after_loss, self._functions)
+        return until_done(self._cluster, purpose, one, self._after_loss, self._functions)
 
     def _after_loss(self) -> None:
         """Release data that may be lost, before another attempt."""

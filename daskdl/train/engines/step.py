@@ -282,16 +282,16 @@ def _step(
 
 
 def _checked(
-    optimizer: Method, new: Any, changed: Any, given: Vector, state: dict[str, Vector]
+    optimizer: Method, new: Any, changed: Any, old: Vector, state: dict[str, Vector]
 ) -> Vector:
     """Return a method's new weights in the dtype of its old ones.
 
     Raises TrainingError unless weights and state have the old ones' names and shapes.
     """
     name = type(optimizer).__name__
-    if not isinstance(new, np.ndarray) or new.shape != given.shape:
+    if not isinstance(new, np.ndarray) or new.shape != old.shape:
         raise TrainingError(
-            f"{name}.update: expected new weights of shape {given.shape}, found {_kind(new)}; "
+            f"{name}.update: expected new weights of shape {old.shape}, found {_kind(new)}; "
             "return a number for each weight"
         )
     unknown = changed.keys() - state.keys()
@@ -306,7 +306,7 @@ def _checked(
                 f"{name}.update: expected {key!r} as an array of shape {state[key].shape}, found "
                 f"{_kind(value)}; return what init returned"
             )
-    return new if new.dtype == given.dtype else new.astype(given.dtype)
+    return new if new.dtype == old.dtype else new.astype(old.dtype)
 
 
 def _kind(value: Any) -> str:
@@ -316,14 +316,14 @@ def _kind(value: Any) -> str:
     return type(value).__name__
 
 
-def _beginning_with(first: Vector, given: Vector, whole: Vector, overwrite: bool) -> Vector:
+def _beginning_with(first: Vector, old: Vector, whole: Vector, overwrite: bool) -> Vector:
     """Return the vector ``whole`` with its beginning replaced by ``first``.
 
     It is ``whole`` itself, by which the next gradient recognises it, if ``first`` was written in
-    place over ``given``.
+    place over ``old``.
     """
     # The same numbers may come under a new name; to ask for it takes longer.
-    if overwrite and (first is given or first.ctypes.data == whole.ctypes.data):
+    if overwrite and (first is old or first.ctypes.data == whole.ctypes.data):
         return whole
     if first.size == whole.size:
         return first

@@ -36,7 +36,7 @@ class Stretch:
     weights: Array = field(repr=False)
     slots: dict[str, Array] = field(repr=False)
 
-    def own(self, gradient: Rows) -> Rows:
+    def part_of(self, gradient: Rows) -> Rows:
         """Return these rows' part of a table's gradient, with ids from the first row."""
         part = gradient.part(self.first, self.first + len(self.weights))
         return Rows(part.ids - self.first, part.values, self.weights.shape)
@@ -112,7 +112,7 @@ class Tables:
     ) -> None:
         """Step in place the rows with a gradient, which is multiplied by ``scale``."""
         for stretch in stretches:
-            gradient = stretch.own(gradients[stretch.table])
+            gradient = stretch.part_of(gradients[stretch.table])
             name = self.names[stretch.table]
             method.update_rows(
                 name, stretch.weights, gradient, stretch.slots, iteration, scale=scale

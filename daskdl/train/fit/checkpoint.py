@@ -68,7 +68,7 @@ class CheckpointFolder:
             ) from error
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Lock the folder for this fit, and repair what a killed fit left.
 
         Raises CheckpointError when another fit writes here.
@@ -214,13 +214,13 @@ def check_identity(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, An
         )
 
 
-def _difference(name: str, found: Any, wanted: Any) -> str:
-    if isinstance(found, list) and isinstance(wanted, list):
-        if len(found) != len(wanted):
-            return f"{name} of {len(wanted)} entries, found {len(found)}"
-        i = next(i for i, pair in enumerate(zip(found, wanted, strict=True)) if pair[0] != pair[1])
-        name, found, wanted = f"{name}[{i}]", found[i], wanted[i]
-    return f"{name} {json.dumps(wanted)}, found {json.dumps(found)}"
+def _difference(name: str, actual: Any, wanted: Any) -> str:
+    if isinstance(actual, list) and isinstance(wanted, list):
+        if len(actual) != len(wanted):
+            return f"{name} of {len(wanted)} entries, found {len(actual)}"
+        i = next(i for i, pair in enumerate(zip(actual, wanted, strict=True)) if pair[0] != pair[1])
+        name, actual, wanted = f"{name}[{i}]", actual[i], wanted[i]
+    return f"{name} {json.dumps(wanted)}, found {json.dumps(actual)}"
 
 
 def _read(folder: Path) -> Saved:

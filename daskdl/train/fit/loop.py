@@ -165,9 +165,9 @@ class Loop:
         except (KeyboardInterrupt, SystemExit):
             # As if the epoch had not ended: it does when the run goes on, for every callback.
             history.epochs[:] = [row for row in history.epochs if row is not logs]
-            for callback, kept in zip(self.callbacks, before, strict=True):
-                if kept:
-                    callback.restore(kept)
+            for callback, state in zip(self.callbacks, before, strict=True):
+                if state:
+                    callback.restore(state)
             raise
         self._observe(logs.get("val_loss", logs["loss"]))
         self.progress.epoch(epoch, logs)

@@ -167,14 +167,14 @@ def restored_run(saved: Saved, callbacks: Sequence[Callback]) -> tuple[State, Hi
         return {name[len(prefix) :]: saved.arrays[name] for name in names}
 
     for prefix, callback in _prefixes(callbacks):
-        kept = under(prefix)
-        if kept:
+        entries = under(prefix)
+        if entries:
             try:
-                callback.restore(kept)
+                callback.restore(entries)
             except (KeyError, TypeError, ValueError) as error:
                 raise CheckpointError(
                     f"checkpoint of iteration {saved.iteration}: expected a state of "
-                    f"{type(callback).__name__}, found {sorted(kept)}, which it does not take "
+                    f"{type(callback).__name__}, found {sorted(entries)}, which it does not take "
                     f"({type(error).__name__}: {error}); give another folder, or resume=False to "
                     "begin anew"
                 ) from error
@@ -211,9 +211,9 @@ def interruptions_told(run: Loop, folder: Any) -> Iterator[None]:
             sys.excepthook = _in_a_line
         done = f"fit interrupted after iteration {run.state.iteration} of {run.total}"
         # No class of its own: by its class Python knows how the process is to end.
-        told = KeyboardInterrupt(f"{done}; {how}")
-        told._render_traceback_ = lambda *_: [str(told)]  # type: ignore[attr-defined]  # IPython
-        raise told from None
+        interrupt = KeyboardInterrupt(f"{done}; {how}")
+        interrupt._render_traceback_ = lambda *_: [str(interrupt)]  # type: ignore[attr-defined]  # IPython
+        raise interrupt from None
 
 
 def _in_a_line(

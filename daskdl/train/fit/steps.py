@@ -135,7 +135,7 @@ def resume(fit: Fit) -> tuple[Fit, State]:
 
 def run(fit: Fit) -> None:
     """Resume a fit and train to its end."""
-    with nullcontext() if fit.folder is None else fit.folder.held():
+    with nullcontext() if fit.folder is None else fit.folder.exclusive():
         fit, state = resume(fit)
         options = fit.options
         if fit.stopped or state.iteration >= fit.total:

@@ -100,17 +100,17 @@ class GangEngine(OnCluster):
         self._cluster.install(Rendezvous(), "start of the fit")
         self._lock = self._cluster.lock("daskdl-gang")
 
-    def _run(self, state: State, shares: Sequence[Share], what: str) -> State:
+    def _run(self, state: State, shares: Sequence[Share], purpose: str) -> State:
         self._late = {w: f for w, f in self._late.items() if f.status == "pending"}
-        workers = self._cluster.workers(what, without=self._late)
+        workers = self._cluster.workers(purpose, without=self._late)
         if self._session is not None and not self._goes_on(workers, state):
             self._leave()
         result = None
         try:
             while result is None:
                 if self._session is None:
-                    self._session = self._begun(workers, state, shares, what)
-                result = self._session.group(state.iteration, shares, what)
+                    self._session = self._begun(workers, state, shares, purpose)
+                result = self._session.group(state.iteration, shares, purpose)
                 if result is None or not self._session.stays:
                     self._end_session()
                 self._at = state.iteration if result is None else result.iteration
@@ -140,11 +140,11 @@ class GangEngine(OnCluster):
         )
 
     def _begun(
-        self, workers: dict[str, int], state: State, shares: Sequence[Share], what: str
+        self, workers: dict[str, int], state: State, shares: Sequence[Share], purpose: str
     ) -> Session:
         """Form a gang and give it its first group."""
         place = self._training.placed(workers)
-        self._training.wait(what)
+        self._training.wait(purpose)
         gang, gang_key = self._gang(place.addresses)
         job = self._sent_job(gang.addresses[0])
         slices = self._given(state, gang)
@@ -152,7 +152,7 @@ class GangEngine(OnCluster):
         graph = gang_graph(
             name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
         )
-        self._take_turn(what)
+        self._take_turn(purpose)
         futures = self._cluster.submit(graph, list(graph), Place(gang.addresses))
         self._workers = workers
         return Session(self._cluster, self._job.id, self._attempt, gang, futures)
@@ -220,14 +220,14 @@ class GangEngine(OnCluster):
             self._session = None
             self._lock.release()
 
-    def _take_turn(self, what: str) -> None:
+    def _take_turn(self, purpose: str) -> None:
         """Wait for the cluster's lock: without it members of two gangs would wait for ever."""
         limit = time.monotonic() + seconds("stall-timeout")
         while not self._lock.acquire(timeout=5):
-            self._cluster.workers(what)
+            self._cluster.workers(purpose)
             if time.monotonic() > limit:
                 raise ClusterError(
-                    f"{what}: expected a turn within daskdl.stall-timeout, found another fit at "
+                    f"{purpose}: expected a turn within daskdl.stall-timeout, found another fit at "
                     "work on the same cluster; wait for its end, or use "
                     "another cluster"
                 )

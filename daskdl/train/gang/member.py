@@ -42,14 +42,14 @@ def run_groups(
     rank: int,
     first: int,
     draws: Draws,
-    given: Slice | None,
+    numbers: Slice | None,
     *partitions: Partition,
 ) -> Result | None:
     """Run a group of iterations with the other members, then the groups that the driver asks for.
 
     The group begins at iteration ``first``. ``draws`` has the samples of each iteration, by shard.
-    ``given`` has this member's numbers at the group's beginning, None if it kept them from the last
-    group. ``partitions`` are its shards.
+    ``numbers`` has this member's numbers at the group's beginning, None if it kept them from the
+    last group. ``partitions`` are its shards.
 
     The first member of a gang for one group returns the group's result. Otherwise results go to the
     first member's :class:`~daskdl.collective.rendezvous.Mailbox`. Raises BrokenGangError when the
@@ -62,7 +62,7 @@ def run_groups(
     comm = Communicator.connect(rendezvous, gang, job.id, attempt, rank)
     try:
         with closing(Member(rendezvous, job, gang, attempt, comm)) as member:
-            result = member.run(first, draws, given, partitions)
+            result = member.run(first, draws, numbers, partitions)
     except BaseException as error:
         comm.close(f"{type(error).__name__}: {error}")
         raise
@@ -99,12 +99,12 @@ class Member:
         )
 
     def run(
-        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+        self, first: int, draws: Draws, numbers: Slice | None, partitions: Sequence[Partition]
     ) -> Result | None:
         """Run the groups."""
         while True:
             with thread_budget(self.job.threads):
-                records, measured = self._group(first, draws, given, partitions)
+                records, measured = self._group(first, draws, numbers, partitions)
             self.rendezvous.at[self.job.id] = f"the end of the group from iteration {first} on"
             put = self.job, self.gang, self.comm, self.tables
             result = gathered(*put, self.kept, first, records, measured, self.update.sliced)
@@ -112,7 +112,7 @@ class Member:
                 return result
             if result is not None:
                 self.rendezvous.mailbox(self.job.id, self.attempt).give(first, result)
-            first, given = first + len(records), None
+            first, numbers = first + len(records), None
             shares = self._next_request(first)
             if shares is None:
                 return None
@@ -124,10 +124,10 @@ class Member:
         self.buckets.close()
 
     def _group(
-        self, first: int, draws: Draws, given: Slice | None, partitions: Sequence[Partition]
+        self, first: int, draws: Draws, numbers: Slice | None, partitions: Sequence[Partition]
     ) -> tuple[list[Record], list[Measured]]:
         """Run one group and keep its state; return each iteration's record and metrics."""
-        self.update.begin(*self._beginning(first, given))
+        self.update.begin(*self._beginning(first, numbers))
         records, all_measured = [], []
         each = list(draws.each())
         for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
@@ -201,21 +201,21 @@ class Member:
             for shard, arrays in of_member
         }
 
-    def _beginning(self, first: int, given: Slice | None) -> tuple[Vector, Slots]:
+    def _beginning(self, first: int, numbers: Slice | None) -> tuple[Vector, Slots]:
         """Return all weights, and its own numbers of the optimizer's state or all of them."""
-        kept = self.rendezvous.kept.pop(self.job.id, None)
-        if given is not None:
+        state = self.rendezvous.kept.pop(self.job.id, None)
+        if numbers is not None:
             whole = {
                 name: slot
                 if self.update.sliced
                 else gather_all(self.comm, self.gang, self.tables, slot, first)
-                for name, slot in given.slots.items()
+                for name, slot in numbers.slots.items()
             }
-            return gather_all(self.comm, self.gang, self.tables, given.weights, first), whole
-        if kept is None or (kept.gang, kept.iteration) != (self.gang.id, first):
+            return gather_all(self.comm, self.gang, self.tables, numbers.weights, first), whole
+        if state is None or (state.gang, state.iteration) != (self.gang.id, first):
             name = self.gang.name(self.comm.rank)
             raise BrokenGangError(f"iteration {first}: {name} has not kept its state")
-        return kept.weights, kept.slots
+        return state.weights, state.slots
 
     def _next_request(self, first: int) -> list[Share] | None:
         """Return the samples of the next group; None if there is none."""

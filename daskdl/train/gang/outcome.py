@@ -88,7 +88,7 @@ def gathered(
     gang: Gang,
     comm: Communicator,
     tables: Tables,
-    kept: Kept,
+    state: Kept,
     first: int,
     records: Sequence[Record],
     measured: Sequence[Measured],
@@ -96,11 +96,11 @@ def gathered(
 ) -> Result | None:
     """Gather a group's outcome on the first member, which returns it; others return None.
 
-    The group began at iteration ``first``; ``kept`` is this member's state at its end. ``records``
+    The group began at iteration ``first``; ``state`` is this member's state at its end. ``records``
     has this member's seconds of each iteration, ``measured`` the metrics of its shards.
     ``sliced_state``: whether each member has only its own numbers of the optimizer's state.
     """
-    weights, slots = kept.weights, dict(kept.slots)
+    weights, slots = state.weights, dict(state.slots)
     sliced = [name for name, s in slots.items() if s.ndim and sliced_state]
     slices = [gang.slices(rank, tables) for rank in range(comm.size)]
     times: NDArray[np.float64] = np.array([(r.reduce, r.update, r.broadcast) for r in records])
@@ -132,4 +132,4 @@ def gathered(
         combined.append(
             replace(record, reduce=reduce, update=update, broadcast=broadcast, metrics=metrics)
         )
-    return Result(whole_weights, {**slots, **whole}, kept.iteration, tuple(combined))
+    return Result(whole_weights, {**slots, **whole}, state.iteration, tuple(combined))

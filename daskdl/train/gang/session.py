@@ -37,7 +37,7 @@ class Session(RankTasks):
         """Whether there can be more groups after the first."""
         return self._gang.stays
 
-    def group(self, first: int, shares: Sequence[Share], what: str) -> Result | None:
+    def group(self, first: int, shares: Sequence[Share], purpose: str) -> Result | None:
         """Return the outcome of the group that begins with iteration ``first``.
 
         None if the members have left before the request came, as they do when the driver is busy
@@ -49,10 +49,10 @@ class Session(RankTasks):
             request = None if self._told else note_of(shares)
             asked = self._ask(first, request)
         self._told = False
-        result: Result | None = self._wait(asked, what, seconds("stall-timeout"))
+        result: Result | None = self._wait(asked, purpose, seconds("stall-timeout"))
         if result is not None:
             return result
-        self._raise(what)
+        self._raise(purpose)
         if self._gang.stays:
             return None
         (alone,) = self._cluster.fetch(self._futures[:1])

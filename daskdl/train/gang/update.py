@@ -192,15 +192,15 @@ class WholeUpdate(_Update):
         return self._weights, self._slots
 
 
-def gather_all(comm: Communicator, gang: Gang, tables: Tables, own: Vector, t: int) -> Vector:
+def gather_all(comm: Communicator, gang: Gang, tables: Tables, part: Vector, t: int) -> Vector:
     """Return the whole vector from every member's own numbers, tables last.
 
     A scalar, such as a schedule's state, is returned unchanged.
     """
-    if not own.ndim:
-        return own
-    vector: Vector = empty(tables.size, own.dtype.type)
-    split(own, vector, gang.slices(comm.rank, tables))
+    if not part.ndim:
+        return part
+    vector: Vector = empty(tables.size, part.dtype.type)
+    split(part, vector, gang.slices(comm.rank, tables))
     numbers = vector[: tables.start]
     place = partial(slice_of, size=tables.start, unit=gang.unit)
     comm.all_gather(numbers, t, "state", place=place)

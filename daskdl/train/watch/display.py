@@ -26,10 +26,10 @@ def sparkline(values: Sequence[float]) -> str:
     spread = float(np.ptp(means)) or 1.0
     heights = HEIGHT - 2 - (HEIGHT - 4) * (means - means.min()) / spread
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(at, heights, strict=True))
-    said = f"{means[0]:.4g} to {means[-1]:.4g}"
+    label = f"{means[0]:.4g} to {means[-1]:.4g}"
     return (
-        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{said}">'
-        f'<title>{said}</title><polyline fill="none" stroke="currentColor" stroke-width="1.5" '
+        f'<svg width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{label}">'
+        f'<title>{label}</title><polyline fill="none" stroke="currentColor" stroke-width="1.5" '
         f'points="{points}"/></svg>'
     )
 

@@ -81,8 +81,8 @@ def features(cascade: Cascade, arrival: Arrival, table: MarginTable) -> Float:
 
 def odds_of(rank: Float, least: np.float32) -> Float:
     """Return the logits of ranks (y, x) clipped to ``least`` ... 1 - ``least``; NaN stays NaN."""
-    kept = np.clip(rank, least, np.float32(1) - least)
-    return np.log(kept / (np.float32(1) - kept))
+    clipped = np.clip(rank, least, np.float32(1) - least)
+    return np.log(clipped / (np.float32(1) - clipped))
 
 
 def _earlier(cascade: Cascade, count: int) -> list[Float]:

@@ -44,7 +44,7 @@ class MovingModel(Saved):
         """Number of input frames."""
         return FRAMES
 
-    def told(self) -> dict[str, str]:
+    def table_rows(self) -> dict[str, str]:
         """Return the rows on frames, lead time and grid."""
         return {
             "reads": f"{self.n_in} frames, of {_list(self.steps)} min apart",

@@ -169,7 +169,7 @@ def _thinned(recipes: Sequence[WindowRecipe], share: float) -> list[WindowRecipe
         return list(recipes)
 
     def positions(count: int) -> NDArray[np.int64]:
-        kept = max(1, round(share * count))
-        return np.unique(np.linspace(0, count - 1, kept).round().astype(np.int64))
+        number = max(1, round(share * count))
+        return np.unique(np.linspace(0, count - 1, number).round().astype(np.int64))
 
     return [recipe.select(positions, 0) for recipe in recipes]

@@ -82,9 +82,9 @@ def read_header(path: Path, name: str) -> Header:
             "; write a file for each grid"
         )
     if len(set(kinds)) > 1:
-        told = ", ".join(f"{kind} of {minutes} min" for kind, minutes in sorted(set(kinds)))
+        kinds_text = ", ".join(f"{kind} of {minutes} min" for kind, minutes in sorted(set(kinds)))
         raise DataError(
-            f"expected maps of one kind, found {told}; write a file for each, as by grib_copy"
+            f"expected maps of one kind, found {kinds_text}; write a file for each, as by grib_copy"
         )
     if len(set(times)) != len(times):
         raise DataError(

@@ -83,13 +83,13 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(values[::-1])
 
 
-def _interval(what: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
+def _interval(group: Any, time: np.datetime64) -> tuple[np.datetime64, np.datetime64] | None:
     """Return start and end of a dataset, None if not stated, checked against ``time``."""
     keys = ("startdate", "starttime", "enddate", "endtime")
-    if any(key not in what.attrs for key in keys):
+    if any(key not in group.attrs for key in keys):
         return None
     start, end = (
-        read_time(text(what, f"{at}date"), text(what, f"{at}time")) for at in ("start", "end")
+        read_time(text(group, f"{at}date"), text(group, f"{at}time")) for at in ("start", "end")
     )
     if end < start or not start - OUTSIDE <= time <= end + OUTSIDE:
         raise DataError(

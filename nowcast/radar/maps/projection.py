@@ -22,9 +22,9 @@ def in_metres(projection: str) -> str:
     '+proj=stere +lat_0=90 +a=6378137.000 +b=6356752.000 +units=m'
     """
 
-    def scaled(found: re.Match[str]) -> str:
-        value = float(found[2])
-        return f"{found[1]}{value * 1000.0 if value < 1e5 else value:.3f}"
+    def scaled(match: re.Match[str]) -> str:
+        value = float(match[2])
+        return f"{match[1]}{value * 1000.0 if value < 1e5 else value:.3f}"
 
     text = re.sub(r"(\+(?:a|b|R)=)([\d.]+)", scaled, projection)
     return re.sub(r"\s*\+units=\w+", "", text) + " +units=m"

@@ -26,12 +26,12 @@ def read_header(path: Path, name: str) -> Header:
     """Return the header of the volume at ``path``, called ``name`` in it."""
     with h5py.File(path, "r") as file:
         scans = [file[key] for key in file if SCAN.fullmatch(key) and "how" in file[key]]
-        told = [text(scan["how"], "timestamp").removesuffix("Z") for scan in scans]
+        stamps = [text(scan["how"], "timestamp").removesuffix("Z") for scan in scans]
         date = text(file.get("what", file), "date").removesuffix("Z")
         try:
-            *starts, stated = (np.datetime64(one, "ms") for one in (*told, date))
+            *starts, stated = (np.datetime64(one, "ms") for one in (*stamps, date))
         except ValueError:
-            texts = ", ".join((*told, date))
+            texts = ", ".join((*stamps, date))
             raise DataError(f"expected each scan's timestamp and a date, found {texts}") from None
         compare_times("what/date", stated, min(starts))
         names = [

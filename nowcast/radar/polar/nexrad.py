@@ -150,12 +150,12 @@ def _records(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(record: bytes) -> bytes:
-    plain = bz2.BZ2Decompressor().decompress(record, MOST_RECORD + 1)
-    if len(plain) > MOST_RECORD:
+    data = bz2.BZ2Decompressor().decompress(record, MOST_RECORD + 1)
+    if len(data) > MOST_RECORD:
         raise DataError(
             f"expected records of at most {MOST_RECORD >> 20} MB unpacked, found a larger one"
         )
-    return plain
+    return data
 
 
 def _up_to(records: Iterator[bytes], lowest: list[int]) -> Iterator[bytes]:

@@ -91,9 +91,9 @@ def _sound(file: Any, turns: Sequence[Any]) -> list[Any]:
     """Return the turns without a reported malfunction, at least one."""
     sound = [turn for turn in turns if not says("malfunc", turn, file)]
     if not sound:
-        told = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
+        note = text(turns[0]["how"], "radar_msg") if "how" in turns[0] else ""
         raise DataError(
-            f"expected sweeps of a radar that works, found how/malfunc True{told and f' ({told})'}"
+            f"expected sweeps of a radar that works, found how/malfunc True{note and f' ({note})'}"
             "; leave the file out"
         )
     return sound

@@ -104,7 +104,7 @@ def test_words_come_in_order_and_answers_to_whom_they_are_for() -> None:
     mailbox.give(3, "three")
     assert mailbox.answer(3).result(1) == "three"
     assert not mailbox.answer(4).done()
-    mailbox.given(3)
+    mailbox.drop(3)
     assert not mailbox.answer(3).done()
 
 

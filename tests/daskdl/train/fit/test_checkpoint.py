@@ -291,12 +291,12 @@ def test_the_one_before_is_used_where_the_last_is_damaged(tmp_path, caplog, dama
 
 def test_a_second_fit_is_refused_the_folder(tmp_path):
     with (
-        CheckpointFolder(tmp_path).held(),
+        CheckpointFolder(tmp_path).exclusive(),
         pytest.raises(CheckpointError, match=rf"found another fit .* \(process {os.getpid()} on "),
-        CheckpointFolder(tmp_path).held(),
+        CheckpointFolder(tmp_path).exclusive(),
     ):
         pass
-    with CheckpointFolder(tmp_path).held():
+    with CheckpointFolder(tmp_path).exclusive():
         pass
     assert names(tmp_path) == []
 
