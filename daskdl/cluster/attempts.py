@@ -31,13 +31,13 @@ def until_done(
     attempt lost data.
     """
     tries = int(setting("attempts"))
-    for left in reversed(range(tries)):
+    for remaining in reversed(range(tries)):
         try:
             with for_caller(), daskdl_there(purpose):
                 return attempt()
         except lost() as error:
             cluster.check_scheduler(purpose, error)
-            if not left:
+            if not remaining:
                 losses = cluster.losses()
                 called = f"; the tasks call {', '.join(functions)}" if functions else ""
                 raise ClusterError(

@@ -40,11 +40,11 @@ def told_losses(client: Client, addresses: Collection[str]) -> str:
     memory = [e.get("rss", 0) for _, e in restarts or () if e.get("worker") in addresses]
     if not lost:
         return ""
-    ends = "the process of 1 worker" if len(lost) == 1 else f"the processes of {len(lost)} workers"
+    ended = "the process of 1 worker" if len(lost) == 1 else f"the processes of {len(lost)} workers"
     more = ""
     if memory:
         more = (
             f", {len(memory)} of them by their nannies, near the memory limit, at "
             f"{max(memory) / 1e9:.2g} GB; give workers more memory, or smaller batches"
         )
-    return f"; {ends} ended meanwhile, at last that of {lost[-1]}{more}"
+    return f"; {ended} ended meanwhile, at last that of {lost[-1]}{more}"

@@ -96,10 +96,10 @@ def _in_space(
         first = scenes.setdefault(id(one.windowed), n)
         n = max(n, first + math.prod(counts))
         # A window is no larger than a block, and touches two along each axis at most.
-        ends = np.array([axis.size - 1 for axis in one.windowed.axes])
+        extents = np.array([axis.size - 1 for axis in one.windowed.axes])
         corners = np.array(np.meshgrid(*[[0, 1]] * len(sizes), indexing="ij"))
         corners = corners.reshape(len(sizes), -1).T
-        blocks_of = [_block(one.origins + corner * ends, sizes, counts) for corner in corners]
+        blocks_of = [_block(one.origins + corner * extents, sizes, counts) for corner in corners]
         numbers.append(first + np.stack(blocks_of, 1))
     touched = [some[: len(one)] for one, some in zip(windows, numbers, strict=True)]
     inside = np.bincount(np.concatenate(touched)[:, 0], minlength=n)

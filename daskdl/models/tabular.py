@@ -83,10 +83,10 @@ class TabularNet(Module):
         if encoder.rows:
             self.table = Embedding(int(starts[-1]), features, sparse=sparse, seed=key)
             self.table.weight.data *= 0.1
-        ends = [encoder.numbers + features * len(encoder.rows), *hidden]
-        self.linear = [Linear(a, b, seed=key + 1 + i) for i, (a, b) in enumerate(pairwise(ends))]
+        widths = [encoder.numbers + features * len(encoder.rows), *hidden]
+        self.linear = [Linear(a, b, seed=key + 1 + i) for i, (a, b) in enumerate(pairwise(widths))]
         self.dropout = Dropout(dropout)
-        self.head = Linear(ends[-1], encoder.outputs, seed=key + 99)
+        self.head = Linear(widths[-1], encoder.outputs, seed=key + 99)
 
     @classmethod
     def of(cls, frame: Any, *, target: str, **options: Any) -> Self:

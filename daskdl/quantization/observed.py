@@ -47,8 +47,8 @@ class Extremes(Module):
         result = np.full((len(self.names), 2), np.nan, np.float32)
 
         def see(i: int, x: Array) -> None:
-            ends = np.array([x.min(), x.max()]) if x.size else np.full(2, np.nan)
-            result[i] = np.fmin(result[i, 0], ends[0]), np.fmax(result[i, 1], ends[1])
+            extremes = np.array([x.min(), x.max()]) if x.size else np.full(2, np.nan)
+            result[i] = np.fmin(result[i, 0], extremes[0]), np.fmax(result[i, 1], extremes[1])
 
         _seen(self, inputs, see)
         return np.broadcast_to(result, (n, *result.shape))

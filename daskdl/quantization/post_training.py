@@ -114,10 +114,10 @@ def quantize(
         scales |= dict.fromkeys(rows, (None, 0))
     why = dict.fromkeys(unchanged & set(order), "kept")
     why |= {order[0]: "first", order[-1]: "last"} if len(order) > 2 and not ends else {}
-    left = [name for name in order if name not in why]
-    shares = _shares(model, left, scales, samples, tried) if tried and left else {}
+    candidates = [name for name in order if name not in why]
+    shares = _shares(model, candidates, scales, samples, tried) if tried and candidates else {}
     for name in sorted(shares, key=lambda name: -shares[name]):
-        if sum(shares[n] for n in left if n not in why) <= error**2:
+        if sum(shares[n] for n in candidates if n not in why) <= error**2:
             break
         why[name] = "changes too much"
     table = tuple(

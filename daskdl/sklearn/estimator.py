@@ -140,10 +140,10 @@ class Estimator(BaseEstimator):
                 f"{type(self).__name__}, hidden_layer_sizes: expected whole numbers of at least 1, "
                 f"found {self.hidden_layer_sizes!r}"
             )
-        ends = [features, *sizes, outputs]
-        seeds = np.random.SeedSequence(seed).generate_state(len(ends))
+        widths = [features, *sizes, outputs]
+        seeds = np.random.SeedSequence(seed).generate_state(len(widths))
         layers: list[Module] = []
-        for i, (a, b) in enumerate(pairwise(ends)):
+        for i, (a, b) in enumerate(pairwise(widths)):
             layers += [Linear(a, b, seed=int(seeds[i])), ReLU()]
         return Sequential(*layers[:-1])
 

@@ -253,16 +253,16 @@ class _Describer:
         if motion is not None:
             field = motion[0].mean(1, dtype=np.float64)
             way = motion[1] * past.motion(field / motion[1])
-        ends = self._degrees(
+        points = self._degrees(
             np.array([row - way[0] / 2, row, row + way[0] / 2]),
             np.array([column - way[1] / 2, column, column + way[1] / 2]),
         )
         if motion is not None:
-            azimuth, _, metres = self.ellipsoid.inv(*ends[0], *ends[2])
+            azimuth, _, metres = self.ellipsoid.inv(*points[0], *points[2])
             speed, direction = metres / (60 * motion[1]), azimuth % 360
         cell = Cell(
             id=number, track=track, time=f"{np.datetime_as_string(time, 's')}Z",
-            longitude=float(ends[1, 0]), latitude=float(ends[1, 1]),
+            longitude=float(points[1, 0]), latitude=float(points[1, 1]),
             x_km=float(grid.x0 + grid.dx * column) / 1000,
             y_km=float(grid.y0 + grid.dy * row) / 1000,
             area_km2=len(rates) * grid.dx * grid.dy / 1e6,

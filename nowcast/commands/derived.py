@@ -49,9 +49,9 @@ def accumulate(
     rules = Rules.of(over, every, reached, bridge, observed)
     _check_out(out, "rain_sum", rain)
     with open_fields(rain) as dataset, progress_bar("accumulate") as advance:
-        ends = accumulate_to(out, dataset, rules, areas, advance)
+        count = accumulate_to(out, dataset, rules, areas, advance)
     table = f", of areas to {out.with_suffix('.csv')}" if areas else ""
-    say(f"sums at {ends} times written to {out}{table}")
+    say(f"sums at {count} times written to {out}{table}")
 
 
 def _check_out(out: Path, variable: str, *sources: Path) -> None:

@@ -291,9 +291,9 @@ def _corrected(
     y, x = _solved(sums, hold, -sums[3], -sums[4])
     residual = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
     # Where there is no rain, what is left is taken to be as everywhere.
-    left = residual + 2 * hold * residual.sum() / trace.sum()
+    remaining = residual + 2 * hold * residual.sum() / trace.sum()
     hold = hold + residual / np.float32(spread**2)
-    error = step * np.sqrt(left / (trace / 2 + hold))
+    error = step * np.sqrt(remaining / (trace / 2 + hold))
     pull = hold * (prior - motion) / step
     correction = np.stack(_solved(sums, hold, pull[0] - sums[3], pull[1] - sums[4]))
     return (motion + step * correction).astype(np.float32), error.astype(np.float32)

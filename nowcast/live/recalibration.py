@@ -80,10 +80,10 @@ class Recalibration:
         for n, lead in enumerate(leads):
             for k, threshold in enumerate(forecast["threshold"].values):
                 curve = self._curve(float(lead), float(threshold))
-                ends = (curve, EDGES) if undo else (EDGES, curve)
+                curves = (curve, EDGES) if undo else (EDGES, curve)
                 for name in names:
                     values = bent[name].values
-                    values[k, n] = np.interp(values[k, n], *ends)
+                    values[k, n] = np.interp(values[k, n], *curves)
         return bent
 
     def _curve(self, lead: float, threshold: float) -> Floats:

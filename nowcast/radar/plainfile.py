@@ -81,13 +81,13 @@ def joined_file(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _pieces(path: Path, count: int = -1) -> Iterator[bytes]:
     """Yield the unpacked bytes of a file piece by piece."""
-    left = MOST_BYTES if count < 0 else count
+    remaining = MOST_BYTES if count < 0 else count
     try:
         with _opener(path) as file:
-            while left and (piece := file.read(min(left, PIECE))):
-                left -= len(piece)
+            while remaining and (piece := file.read(min(remaining, PIECE))):
+                remaining -= len(piece)
                 yield piece
-            if count < 0 and not left and file.read(1):
+            if count < 0 and not remaining and file.read(1):
                 raise _too_large(path, MOST_BYTES)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read to its end ({error}); {WHOLE}") from error

@@ -98,8 +98,8 @@ def _tidy(path: Path) -> None:
     if old.is_dir() and not path.exists():
         os.rename(old, path)
     remove(old)
-    for left in path.parent.glob(f".{path.name}.*.partial"):
-        remove(left)
+    for leftover in path.parent.glob(f".{path.name}.*.partial"):
+        remove(leftover)
 
 
 def create(

@@ -236,12 +236,12 @@ def accumulate_to(
     lines = csv.writer(table, lineterminator="\n")
     heads = ["area", "window", "from", "to", "rain_mm", "observed_share"]
     lines.writerow([*heads, *(f"probability_{amount:g}mm" for amount in rules.amounts)])
-    ends = 0
+    count = 0
 
     def noted() -> Iterator[xr.Dataset]:
-        nonlocal ends
+        nonlocal count
         for part in sums(rain, rules, areas, progress):
-            ends += 1
+            count += 1
             if areas is not None:
                 lines.writerows(_rows(part, rules))
             yield part
@@ -252,7 +252,7 @@ def accumulate_to(
     if areas is not None:
         with replacing(out.with_suffix(".csv")) as temporary:
             temporary.write_text(table.getvalue(), encoding="utf-8")
-    return ends
+    return count
 
 
 def _rows(part: xr.Dataset, rules: Rules) -> Iterator[list[str]]:

@@ -74,7 +74,7 @@ def judge(
         return _unproved("there is no test stretch that is long enough")
     longest = max(step for step, _, _ in parts)
     used = [one for one in parts if longest % one[0] == np.timedelta64(0)]
-    left = len(parts) - len(used)
+    unused = len(parts) - len(used)
     n_out = max(1, round(model.lead_minutes / minutes(longest)))
     half = n_out // 2 if n_out > 1 and n_out % 2 == 0 else 1
     methods = {"model": Trained(model), AGAINST: forecaster(AGAINST)}
@@ -86,10 +86,10 @@ def judge(
     except DataError as error:
         return _unproved(str(error))
     made = verdict(scores, simulated=any(simulated for _, _, simulated in used))
-    if not left:
+    if not unused:
         return made
     aside = (
-        f"{left} of {len(parts)} test stretches were left out, as the longest step, "
+        f"{unused} of {len(parts)} test stretches were left out, as the longest step, "
         f"{minutes(longest):g} min, is not a whole number of theirs"
     )
     return replace(made, sentence=f"{made.sentence} ({aside})", findings=[*made.findings, aside])

@@ -109,15 +109,15 @@ def _degrees(
     """Return parallels and meridians in cells, and a label without a place for each."""
     lines: list[list[float]] = []
     labels: list[dict[str, Any]] = []
-    ends = [(float(d.min()), float(d.max())) for d in (latitude, longitude)]
-    if min(latitude.shape) < 2 or ends[1][1] - ends[1][0] > 180:
+    bounds = [(float(d.min()), float(d.max())) for d in (latitude, longitude)]
+    if min(latitude.shape) < 2 or bounds[1][1] - bounds[1][0] > 180:
         return lines, labels  # across the pole or the date line
     to_grid = grid.from_degrees(own_ellipsoid=True)
     for axis, letters in ((0, "SN"), (1, "WE")):
-        low, high = ends[1 - axis]
+        low, high = bounds[1 - axis]
         beyond = 0.05 * (high - low)  # centres of cells do not reach the edge of the map
         along = np.linspace(low - beyond, high + beyond, POINTS)
-        for level in degrees_between(*ends[axis]):
+        for level in degrees_between(*bounds[axis]):
             there = np.full(POINTS, level)
             x, y = to_grid(*((along, there) if axis == 0 else (there, along)))
             lines.append(_cells(grid, np.stack([x, y], axis=1)))

@@ -77,9 +77,9 @@ class Case:
     def bounds(self) -> dict[str, float]:
         """Bounds of the grid in degrees."""
         latitude, longitude = self.grid.latitude_longitude()
-        ends = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
+        bounds = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
         names = ("south", "north", "west", "east")
-        return dict(zip(names, (round(float(end), 5) for end in ends), strict=True))
+        return dict(zip(names, (round(float(end), 5) for end in bounds), strict=True))
 
     def quantities(self) -> dict[str, str]:
         """Return the names of quantities with maps, and their descriptions."""

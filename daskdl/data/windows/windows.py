@@ -58,9 +58,9 @@ class Windowed:
         """Return the smallest part of an array with the windows at these origins (n, axes)."""
         low = origins.min(axis=0, initial=0 if not len(origins) else np.iinfo(np.int64).max)
         high = origins.max(axis=0, initial=0) + [axis.size for axis in self.axes]
-        ends = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
+        ranges = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
         return tuple(
-            slice(None) if scale is None else slice(*(int(n * scale[1]) for n in ends[scale[0]]))
+            slice(None) if scale is None else slice(*(int(n * scale[1]) for n in ranges[scale[0]]))
             for scale in self.scales[name]
         )
 

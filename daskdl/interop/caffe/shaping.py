@@ -166,8 +166,8 @@ def prior_box(of: Layer) -> Value:
     if len(sizes) * len(ratios) > 1000 or len(of.settings.numbers("variance")) not in (0, 1, 4):
         of.fail("expected up to 1000 boxes of a cell, and one variance or four")
     pairs: dict[str, Any] = {}
-    for name, single, ends in (("image", "img_size", "img_"), ("step", "step", "step_")):
-        down, across = (of.settings.number(ends + end, of.settings.number(single)) for end in "hw")
+    for name, single, stem in (("image", "img_size", "img_"), ("step", "step", "step_")):
+        down, across = (of.settings.number(stem + end, of.settings.number(single)) for end in "hw")
         pairs[name] = (down, across) if down > 0 and across > 0 else None
     return of.result(
         "PriorBox", of.x.name, of.bottom(1).name,

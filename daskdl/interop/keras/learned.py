@@ -209,8 +209,8 @@ def _direction(
         if arrays[2].size != (1 + reset) * gates * units:
             of.fail(f"expected a bias of {gates} gates, found {arrays[2].shape}")
         both[: len(bias_rows)] = bias_rows
-    ends = np.concatenate([_rows(part, order) for part in both])
-    return _rows(arrays[0], order), _rows(arrays[1], order), ends
+    biases = np.concatenate([_rows(part, order) for part in both])
+    return _rows(arrays[0], order), _rows(arrays[1], order), biases
 
 
 def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both: bool) -> Value:

@@ -79,7 +79,7 @@ def weights_of(data: bytes, where: str) -> Weights:
 
 def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
     """Return the configuration and the weights of a ``.keras``."""
-    left = 2 * len(data) + 1_000_000
+    budget = 2 * len(data) + 1_000_000
     members = []
     with reading(where, "zip file", damage=LIBRARIES), zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in ("config.json", "model.weights.h5"):
@@ -88,8 +88,8 @@ def _unzipped(data: bytes, where: str) -> tuple[bytes, bytes]:
                     f"{where}: expected a .keras file, with {name} in it; give model.save's"
                 )
             info = archive.getinfo(name)
-            left -= info.file_size
-            if left < 0 or info.flag_bits & 1:
+            budget -= info.file_size
+            if budget < 0 or info.flag_bits & 1:
                 raise ModelFileError(f"{where}: {name} has {info.file_size} bytes, too many")
             members.append(archive.read(info))
     return members[0], members[1]
@@ -131,10 +131,10 @@ def _graph(layout: Topology, weights: Weights, where: str) -> Graph:
         values[step.name, step.call] = result if isinstance(result, list) else [result]
         if (of_mask and translator.mask == "keeps") or step.config.get("mask_zero"):
             masked.add((step.name, step.call))
-    ends = [_value(values, place, where) for place in layout.outputs.values()]
+    outputs = [_value(values, place, where) for place in layout.outputs.values()]
     order = {_value(values, place, where).name: i for i, place in enumerate(layout.inputs.values())}
     build.inputs.sort(key=lambda parts: order.get(parts[0], len(order)))
-    return build.graph(build.last(value).name for value in ends)
+    return build.graph(build.last(value).name for value in outputs)
 
 
 def _value(values: dict[tuple[str, int], list[Value]], place: Place, where: str) -> Value:

@@ -204,5 +204,5 @@ def recurrent(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str)
         results=len(states) + 1, **attributes,
     )  # fmt: skip
     y = emit.node("Transpose", emit.node("Squeeze", ys, emit.integers(1)), perm=[1, 0, 2])
-    ends = tuple(Value(emit.node("Squeeze", v, emit.integers(0)), 2) for v in last)
-    return Value(y, 3), *ends
+    last_states = tuple(Value(emit.node("Squeeze", v, emit.integers(0)), 2) for v in last)
+    return Value(y, 3), *last_states

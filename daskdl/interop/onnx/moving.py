@@ -72,8 +72,8 @@ def take(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
             new.append(axis - len(gone) + len(new))
         elif isinstance(part, slice):
             if part != slice(None):
-                ends = [emit.integers(n) for n in _bounds(part)]
-                name = emit.node("Slice", name, ends[0], ends[1], emit.integers(axis), ends[2])
+                cuts = [emit.integers(n) for n in _bounds(part)]
+                name = emit.node("Slice", name, cuts[0], cuts[1], emit.integers(axis), cuts[2])
             axis += 1
         elif isinstance(part, (int, np.integer)):
             name = emit.node("Gather", name, np.array([part], np.int64), axis=axis)
@@ -103,8 +103,8 @@ def flip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Reverse axes."""
     axes = settings["axis"]
     axes = (axes,) if isinstance(axes, int) else axes
-    ends = ([-1] * len(axes), [-(1 << 62)] * len(axes), axes, [-1] * len(axes))
-    return Value(emit.node("Slice", inputs[0], *(emit.integers(*n) for n in ends)), inputs[0].ndim)
+    cuts = ([-1] * len(axes), [-(1 << 62)] * len(axes), axes, [-1] * len(axes))
+    return Value(emit.node("Slice", inputs[0], *(emit.integers(*n) for n in cuts)), inputs[0].ndim)
 
 
 @writer("repeat")

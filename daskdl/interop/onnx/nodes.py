@@ -74,8 +74,8 @@ def in_order(nodes: list[Node], known: set[str]) -> list[Node]:
                 counts[reader] -= 1
                 if not counts[reader]:
                     heapq.heappush(ready, reader)
-    left = sorted(set(range(len(nodes))) - set(order))
-    return [nodes[i] for i in (*order, *left)]
+    remaining = sorted(set(range(len(nodes))) - set(order))
+    return [nodes[i] for i in (*order, *remaining)]
 
 
 def reads(node: Node) -> Iterator[str]:

@@ -124,8 +124,8 @@ def slices(call: Call) -> Value:
         call.fail(f"expected as many starts as lengths, found {start} and {size}")
     stop = [_END if n < 0 else a + n for a, n in zip(start, size, strict=True)]
     x, build = call.unpermuted(), call.build
-    ends = (build.integers(*ns) for ns in (start, stop, range(len(start))))
-    return call.result("Slice", x.name, *ends, like=x)
+    bounds = (build.integers(*ns) for ns in (start, stop, range(len(start))))
+    return call.result("Slice", x.name, *bounds, like=x)
 
 
 @operator("StridedSlice")
@@ -151,8 +151,8 @@ def strided_slice(call: Call) -> Value:
             continue
         first.append((0 if s > 0 else _END) if masks["begin"] >> i & 1 else a)
         last.append((_END if s > 0 else -_END) if masks["end"] >> i & 1 else b)
-    ends = (build.integers(*ns) for ns in (first, last, range(len(start)), step))
-    part = call.result("Slice", x.name, *ends, like=x)
+    bounds = (build.integers(*ns) for ns in (first, last, range(len(start)), step))
+    part = call.result("Slice", x.name, *bounds, like=x)
     if not gone:
         return part
     rank = None if x.rank is None else x.rank - len(gone)

@@ -96,9 +96,9 @@ class _Reading:
 
     def bytes(self) -> bytes:
         length = self.unpacked("<i")
-        left = len(self.data) - self.at
-        if not 0 <= length <= left:
-            raise damaged(self.where, f"a text of {length} bytes goes beyond the {left} left")
+        remaining = len(self.data) - self.at
+        if not 0 <= length <= remaining:
+            raise damaged(self.where, f"a text of {length} bytes goes beyond the {remaining} left")
         self.at += length
         return self.data[self.at - length : self.at]
 
@@ -169,9 +169,9 @@ class _Reading:
         count = self.unpacked("<q")
         size = count * kind.itemsize
         if not 0 <= size <= len(self.data) - self.at:
-            left = len(self.data) - self.at
+            remaining = len(self.data) - self.at
             raise damaged(
-                self.where, f"a storage of {size} bytes goes beyond the {left} that are left"
+                self.where, f"a storage of {size} bytes goes beyond the {remaining} that are left"
             )
         self.at += size
         return np.frombuffer(self.data, kind, count, self.at - size)

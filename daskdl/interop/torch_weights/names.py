@@ -135,15 +135,15 @@ def _resnet(model: Any, path: str) -> str:
     if head != "blocks":
         return {"conv": "conv1", "norm": "bn1", "linear": "fc"}.get(path, path)
     number, _, part = rest.partition(".")
-    stage, left = 0, int(number)
+    stage, block = 0, int(number)
     counts = _counts(model)
-    while left >= counts[stage]:
-        left -= counts[stage]
+    while block >= counts[stage]:
+        block -= counts[stage]
         stage += 1
     last = "bn3" if hasattr(model.blocks[int(number)], "conv3") else "bn2"
     parts = {"norm1": "bn1", "norm2": "bn2", "last": last, "shortcut.conv": "downsample.0",
              "shortcut.norm": "downsample.1"}  # fmt: skip
-    return f"layer{stage + 1}.{left}.{parts.get(part, part)}"
+    return f"layer{stage + 1}.{block}.{parts.get(part, part)}"
 
 
 def _counts(model: Any) -> tuple[int, ...]:

@@ -64,11 +64,11 @@ def _run(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: s
         raise ValueError("a mark is missing")
 
     argument: Any
-    left = _ROOM + 2 * _size(file)
+    budget = _ROOM + 2 * _size(file)
     for opcode, argument, _ in pickletools.genops(file):
         name = opcode.name
-        left -= _COSTS.get(name, _COST)
-        if left < 0:
+        budget -= _COSTS.get(name, _COST)
+        if budget < 0:
             raise DataError(
                 f"{where}: expected the few objects that weights are, found more than its "
                 f"{_size(file):,} bytes bear out; the file was made to fill the memory"

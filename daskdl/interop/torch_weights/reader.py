@@ -114,12 +114,12 @@ def _archive(archive: zipfile.ZipFile, path: Path, size: int) -> dict[str, Array
         )
     if len(roots) != 1:
         raise DataError(f"{path}: expected one data.pkl, found {len(roots)}; is it PyTorch's?")
-    root, left = roots[0], [size]
+    root, budget = roots[0], [size]
 
     def content(name: str) -> bytes:
         info = archive.getinfo(name)
-        left[0] -= info.file_size
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or left[0] < 0:
+        budget[0] -= info.file_size
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or budget[0] < 0:
             raise damaged(
                 path, f"{name}: expected bytes as they are, of the file's own size", DataError
             )

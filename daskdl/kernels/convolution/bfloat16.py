@@ -14,7 +14,7 @@ from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import bfloat16 as products
 from daskdl.kernels.products import pointwise
-from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.products.finish import finish_of
 from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, multiply
 from daskdl.kernels.products.packing import packed_weights
 from daskdl.kernels.runtime.jit import jit
@@ -67,7 +67,7 @@ def _by_tall_blocks(x: Pairs, panels: Pairs, y: Array) -> None:
     rows = x.reshape(-1, x.shape[3])
     flat, results = panels.reshape(-1, x.shape[3], COLUMNS), y.reshape(len(rows), -1)
     pointwise.work_of(
-        rows, flat, results, ends_of(results, np.zeros(flat.shape[0] * COLUMNS, y.dtype))
+        rows, flat, results, finish_of(results, np.zeros(flat.shape[0] * COLUMNS, y.dtype))
     )()
 
 

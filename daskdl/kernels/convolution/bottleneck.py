@@ -58,7 +58,7 @@ class Bottleneck(Prepared):
         """Return the shape of the projection for x (N, H, W, in): (N, rows, columns, out)."""
         return len(x), *self.middle.geometry.size(*x.shape[1:3]), self.project.filters
 
-    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+    def finishing(self, y: Array, x: Array, finish: Finish) -> Callable[[], object]:
         """Return a function without arguments that computes and finishes ``y``."""
         geometry, channels = self.middle.geometry, self.middle.filters
         tile = _rows_of(geometry, x.shape, y.shape, channels, x.itemsize)
@@ -70,9 +70,9 @@ class Bottleneck(Prepared):
         panels = np.empty((0, 0, 0), x.dtype) if self.expand is None else self.expand.packed
         zeros = np.zeros(channels, x.dtype)
         return work_over_range(
-            _tiles, len(x) * tiles, 1, x, panels, _ends(y, first, self.limits[0]), offsets,
-            self.middle.packed, _ends(y, self.middle, self.limits[1]), self.project.packed,
-            y, ends, plan, zeros, room,
+            _tiles, len(x) * tiles, 1, x, panels, _finish_of(y, first, self.limits[0]), offsets,
+            self.middle.packed, _finish_of(y, self.middle, self.limits[1]), self.project.packed,
+            y, finish, plan, zeros, room,
         )  # fmt: skip
 
 
@@ -108,20 +108,20 @@ def _rows_of(
     return -(-results[1] // tiles)
 
 
-def _ends(like: Array, convolution: Convolution, limits: Limits) -> tuple[Array, Array]:
+def _finish_of(like: Array, convolution: Convolution, limits: Limits) -> tuple[Array, Array]:
     return convolution.bias, np.array(limits, like.dtype)
 
 
 @jit
 def _tiles(
-    x, panels, expand_ends, offsets, taps, middle_ends, last_panels, y, ends, plan, zeros, room,
-    which, start, stop,
+    x, panels, expand_finish, offsets, taps, middle_finish, last_panels, y, finish, plan, zeros,
+    room, which, start, stop,
 ):  # fmt: skip
     """Compute the tiles ``start`` to ``stop`` of all images."""
     step, across, tile, tiles, top, bottom = plan
     height, width, channels = x.shape[1], x.shape[2], taps.shape[1]
     rows, columns, filters = y.shape[1:]
-    results, residual = y.reshape(-1, filters), ends[1].reshape(-1, filters)
+    results, residual = y.reshape(-1, filters), finish[1].reshape(-1, filters)
     flat = x.reshape(-1, x.shape[3])
     line, expands = width * channels, panels.shape[0] > 0
     workspace = room[which]
@@ -143,7 +143,7 @@ def _tiles(
             target = expanded[(done - low) * width :]
             source = flat[(n * height + done) * width : (n * height + high) * width]
             pointwise.product(
-                source, 0, panels, target, (expand_ends[0], target, expand_ends[1]), 0,
+                source, 0, panels, target, (expand_finish[0], target, expand_finish[1]), 0,
                 source.shape[0], 0, panels.shape[0], source.shape[0],
             )  # fmt: skip
             kept_from, kept_to = low, high
@@ -157,14 +157,14 @@ def _tiles(
         whole[6] = last - first
         depthwise._sums(
             image, places, taps, middle, whole, zeros, False,
-            (middle_ends[0], middle, middle_ends[1]), 0, 0, last - first,
+            (middle_finish[0], middle, middle_finish[1]), 0, 0, last - first,
         )  # fmt: skip
         begin = (n * rows + first) * columns
         part = results[begin : begin + count]
         pointwise.product(
             middle.reshape(-1, channels), 0, last_panels, part,
-            (ends[0], residual[begin : begin + count], ends[2]), 0, count, 0, last_panels.shape[0],
-            count,
+            (finish[0], residual[begin : begin + count], finish[2]), 0, count, 0,
+            last_panels.shape[0], count,
         )  # fmt: skip
 
 

@@ -35,16 +35,16 @@ def forward(x: Array, weight: Array, geometry: Geometry, y: Array, add: bool) ->
     _run(x, geometry.offsets(), geometry.stride, by_tap(weight), y, _whole(y), add)
 
 
-def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
+def forward_packed(x: Array, by_tap: Array, geometry: Geometry, y: Array, finish: Finish) -> None:
     """Write the convolution with weights of :func:`by_tap` to y, and finish it; no residual."""
-    work_of(x, by_tap, geometry, y, ends)()
+    work_of(x, by_tap, geometry, y, finish)()
 
 
 def work_of(
-    x: Array, by_tap: Array, geometry: Geometry, y: Array, ends: Finish
+    x: Array, by_tap: Array, geometry: Geometry, y: Array, finish: Finish
 ) -> Callable[[], object]:
     """Return a function that does :func:`forward_packed` at each call; y is not empty."""
-    return _work(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, ends)
+    return _work(x, geometry.offsets(), geometry.stride, by_tap, y, _whole(y), False, finish)
 
 
 def _whole(y: Array) -> tuple[int, ...]:
@@ -75,17 +75,17 @@ def by_tap(weight: Array) -> Array:
     return np.ascontiguousarray(weight.reshape(len(weight), -1).T)
 
 
-def _run(x, offsets, steps, weight, y, grid, add, ends=None):
+def _run(x, offsets, steps, weight, y, grid, add, finish=None):
     if y.size:
-        _work(x, offsets, steps, weight, y, grid, add, ends)()
+        _work(x, offsets, steps, weight, y, grid, add, finish)()
 
 
-def _work(x, offsets, steps, weight, y, grid, add, ends):
+def _work(x, offsets, steps, weight, y, grid, add, finish):
     plan = np.array([*steps, *grid])
     zeros = np.zeros(x.shape[3], x.dtype)
     least = least_of(10 * len(offsets) * grid[5] * x.shape[3])
     rows = len(y) * grid[4]
-    return work_over_range(_sums, rows, least, x, offsets, weight, y, plan, zeros, add, ends)
+    return work_over_range(_sums, rows, least, x, offsets, weight, y, plan, zeros, add, finish)
 
 
 def _sum_of_products(wide: int, finishes: bool = False) -> Any:
@@ -105,7 +105,7 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
         def generate(context, builder, signature, args):
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
-            _, table, count, channels, target, add, step, target_step, *ends = args
+            _, table, count, channels, target, add, step, target_step, *finish = args
             pairs, to = builder.inttoptr(table, BYTE), builder.inttoptr(target, BYTE)
             offset: Any = whole(0)
             end = builder.mul(channels, whole(size))
@@ -116,11 +116,11 @@ def _sum_of_products(wide: int, finishes: bool = False) -> Any:
                     offset = _last_vector(builder, offset, end, size)
                     offset = _channels(
                         builder, number, size, LANES, 1, pairs, count, places, targets, offset,
-                        end, add, ends,
+                        end, add, finish,
                     )  # fmt: skip
                 offset = _channels(
                     builder, number, size, lanes, vectors, pairs, count, places, targets, offset,
-                    end, add, ends,
+                    end, add, finish,
                 )  # fmt: skip
             return context.get_dummy_value()
 
@@ -156,7 +156,7 @@ def _last_vector(builder, offset, end, size):
 
 
 def _channels(
-    builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add, ends
+    builder, number, size, lanes, vectors, pairs, count, places, targets, start, end, add, finish
 ):
     """Generate the loop over whole blocks of ``lanes * vectors`` channels."""
     kind = ir.VectorType(number, lanes) if lanes > 1 else number
@@ -164,7 +164,7 @@ def _channels(
     width, step = lanes * size, whole(lanes * vectors * size)
     before = builder.block
     head, outer = builder.append_basic_block("more"), builder.append_basic_block("channels")
-    inner, finish = builder.append_basic_block("summand"), builder.append_basic_block("finish")
+    inner, outside = builder.append_basic_block("summand"), builder.append_basic_block("finish")
     after = builder.append_basic_block("done")
     builder.branch(head)
 
@@ -178,8 +178,8 @@ def _channels(
     builder.branch(inner)
 
     builder.position_at_end(inner)
-    left, pair = builder.phi(I64), builder.phi(BYTE)
-    left.add_incoming(count, outer)
+    remaining, pair = builder.phi(I64), builder.phi(BYTE)
+    remaining.add_incoming(count, outer)
     pair.add_incoming(pairs, outer)
     sums = [[builder.phi(kind) for _ in range(vectors)] for _ in places]
     a, b = (
@@ -195,17 +195,17 @@ def _channels(
             totals[row][i] = builder.fadd(sums[row][i], product, flags=("contract",))
             sums[row][i].add_incoming(nothing, outer)
             sums[row][i].add_incoming(totals[row][i], inner)
-    rest = builder.sub(left, whole(1))
-    left.add_incoming(rest, inner)
+    rest = builder.sub(remaining, whole(1))
+    remaining.add_incoming(rest, inner)
     pair.add_incoming(builder.gep(pair, [whole(16)]), inner)
-    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, finish)
+    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, outside)
 
-    builder.position_at_end(finish)
+    builder.position_at_end(outside)
     for target, results in zip(targets, totals, strict=True):
         place = builder.gep(target, [offset])
         for i, total in enumerate(results):
-            if ends:
-                new = _ended(builder, total, ends, offset, i * width, size)
+            if finish:
+                new = _ended(builder, total, finish, offset, i * width, size)
             else:
                 there = load(builder, place, i * width, kind, size)
                 new = builder.select(add, builder.fadd(there, total), total)
@@ -216,9 +216,9 @@ def _channels(
     return offset
 
 
-def _ended(builder, total, ends, offset, behind, size):
+def _ended(builder, total, finish, offset, behind, size):
     """Generate a total of some channels plus its bias, within limits; NaN stays."""
-    bias, *limits = ends
+    bias, *limits = finish
     place = builder.gep(builder.inttoptr(bias, BYTE), [offset])
     value = builder.fadd(total, load(builder, place, behind, total.type, size))
     wide = isinstance(total.type, ir.VectorType)
@@ -229,7 +229,7 @@ def _ended(builder, total, ends, offset, behind, size):
 
 
 @jit
-def _sums(x, offsets, weight, y, plan, zeros, add, ends, which, start, stop):
+def _sums(x, offsets, weight, y, plan, zeros, add, finish, which, start, stop):
     """Compute the rows ``start`` to ``stop`` of the grid on all images."""
     step_down, step_across, first_row, first_column, down, across, grid_rows, grid_columns = plan
     height, width, channels = x.shape[1:]
@@ -260,8 +260,8 @@ def _sums(x, offsets, weight, y, plan, zeros, add, ends, which, start, stop):
                 entries[0] = entries[1] = address(zeros)
                 count, step = 1, 0
             to = address(y) + target + u * across * pixel
-            if ends is not None:
-                bias, low, high = address(ends[0]), ends[2][0], ends[2][1]
+            if finish is not None:
+                bias, low, high = address(finish[0]), finish[2][0], finish[2][1]
                 if inside:
                     _wide_products_and_end(
                         x, at_table, count, channels, to, add, step, across * pixel, bias, low,

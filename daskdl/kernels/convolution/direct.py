@@ -65,19 +65,19 @@ def by_group(weight: Array, geometry: Geometry, name: str = "") -> Iterator[Arra
 
 
 def forward_packed(
-    x: Any, groups: Sequence[Any], geometry: Geometry, y: Array, ends: Finish
+    x: Any, groups: Sequence[Any], geometry: Geometry, y: Array, finish: Finish
 ) -> None:
     """Write the convolution with weights from :func:`by_group` to y, and finish it."""
-    _forward(x, groups, geometry, y.shape[3], y, False, ends)
+    _forward(x, groups, geometry, y.shape[3], y, False, finish)
 
 
-def _forward(x, groups, geometry, all_filters, y, add, ends):
+def _forward(x, groups, geometry, all_filters, y, add, finish):
     offsets, grid = geometry.offsets(), (0, 0, 1, 1, *y.shape[1:3])
     filters, channels = all_filters // geometry.groups, x.shape[3] // geometry.groups
     for group, panels in enumerate(groups):
         _correlate(
             x, group * channels, channels, offsets, geometry.stride, panels, y, group * filters,
-            filters, grid, add, ends,
+            filters, grid, add, finish,
         )  # fmt: skip
 
 
@@ -126,7 +126,7 @@ def _flat(weight: Array) -> Array:
 
 
 def _correlate(
-    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add, ends
+    x, first_channel, depth, offsets, steps, panels, y, first_filter, filters, grid, add, finish
 ):
     """Sum, at each place of a grid on ``y``, the taps' pixels times their weights."""
     plan = np.array([first_channel, depth, *steps, first_filter, filters, *grid])
@@ -141,11 +141,11 @@ def _correlate(
     if pixels:
         least = max(2 * ROWS, least_of(2 * len(offsets) * depth * filters))
         rooms = tables, targets, spare, np.zeros(depth, x.dtype)
-        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms, ends)
+        over_range(_sums, pixels, least, x, offsets, panels, y, plan, slices, add, rooms, finish)
 
 
 @jit
-def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, stop):
+def _sums(x, offsets, panels, y, plan, slices, add, rooms, finish, which, start, stop):
     """Compute the places ``start`` to ``stop`` of the grid."""
     table, targets, spare, zeros = rooms[0][which], rooms[1][which], rooms[2][which], rooms[3]
     first_channel, depth, step_down, step_across, first_filter, filters = plan[:6]
@@ -217,11 +217,11 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
                     entry = at_table + (group * one + s * SEGMENT) * 8
                     panel, to = from_panels + j * panel_bytes, target + group * ROWS * 8
                     offset, more = j * COLUMNS * size if whole else 0, s > 0 or (add and whole)
-                    if ends is not None and s + number == segments:
+                    if finish is not None and s + number == segments:
                         _multiply_and_end(
                             x, entry, number, size, panel, COLUMNS * size,
                             at_targets + group * ROWS * 8, j * COLUMNS * size, more, to, offset, y,
-                            first_filter, ends, filters - j * COLUMNS,
+                            first_filter, finish, filters - j * COLUMNS,
                         )  # fmt: skip
                     else:
                         multiply(
@@ -234,7 +234,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
                             entry = group * one + i + (0 if last else (s + 1) * SEGMENT)
                             row = entries[entry] + (ahead if last else 0)
                             fetch_all(row, length * size)
-        if filters % COLUMNS and ends is None:
+        if filters % COLUMNS and finish is None:
             width_left = filters % COLUMNS
             _move(spare, count, width_left, y, filters - width_left, places, add)
 
@@ -242,25 +242,26 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, ends, which, start, s
 @jit
 def _multiply_and_end(
     x, entry, segments, size, panel, line, to, offset, more, source, source_offset, y,
-    first_filter, ends, left,
+    first_filter, finish, columns,
 ):  # fmt: skip
     """Compute the last product of a block, and finish it; a last panel may be narrow."""
-    bias, residual = address(ends[0]) + first_filter * size + offset, address(ends[1]) - address(y)
-    low, high = ends[2][0], ends[2][1]
-    if left >= COLUMNS:
+    bias = address(finish[0]) + first_filter * size + offset
+    residual = address(finish[1]) - address(y)
+    low, high = finish[2][0], finish[2][1]
+    if columns >= COLUMNS:
         multiply_and_end(
             x, entry, segments, size, panel, line, to, offset, more, to, offset, bias, residual,
-            low, high, left,
+            low, high, columns,
         )  # fmt: skip
-    elif left > LANES:
+    elif columns > LANES:
         multiply_narrow_and_end(
             x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
-            residual, low, high, left,
+            residual, low, high, columns,
         )  # fmt: skip
     else:
         multiply_half_and_end(
             x, entry, segments, size, panel, line, to, offset, more, source, source_offset, bias,
-            residual, low, high, left,
+            residual, low, high, columns,
         )  # fmt: skip
 
 

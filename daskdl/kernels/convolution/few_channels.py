@@ -69,31 +69,31 @@ def panels_of(weight: Array) -> Array:
     return packed(np.ascontiguousarray(weight).reshape(len(weight), -1).T)
 
 
-def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, ends: Finish) -> None:
+def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, finish: Finish) -> None:
     """Write the convolution with weights of :func:`panels_of` to y, and finish it.
 
     Windows are copied and multiplied in tall blocks if each sum is computed in one go; for a single
     panel copying takes as long as it saves. ``x`` may have any memory order.
     """
     if panels.shape[1] > DEPTH or y.shape[3] == COLUMNS:
-        _run(x, panels, geometry, y, False, ends)
+        _run(x, panels, geometry, y, False, finish)
         return
     image, plan = _padded(x, geometry, y.shape[1:3])
     results = y.reshape(-1, y.shape[3])
     windows = scratch("windows", (threads(), TALL_WINDOWS, _width(panels.shape[1])), x.dtype)
-    ends = ends._replace(residual=ends.residual.reshape(results.shape))
+    finish = finish._replace(residual=finish.residual.reshape(results.shape))
     blocks, work = -(-len(results) // TALL_WINDOWS), 2.0 * panels.size * TALL_WINDOWS
-    over_range(_by_windows, blocks, least_of(work), image, plan, panels, results, ends, windows)
+    over_range(_by_windows, blocks, least_of(work), image, plan, panels, results, finish, windows)
 
 
-def _run(x, panels, geometry, y, add, ends):
+def _run(x, panels, geometry, y, add, finish):
     image, plan = _padded(x, geometry, y.shape[1:3])
     results = y.reshape(-1, y.shape[3])
     if y.size:
         least = max(2 * ROWS, least_of(2 * panels.shape[1] * y.shape[3]))
-        if ends is not None:
-            ends = ends._replace(residual=ends.residual.reshape(results.shape))
-        over_range(_forward, len(results), least, image, plan, panels, results, add, ends)
+        if finish is not None:
+            finish = finish._replace(residual=finish.residual.reshape(results.shape))
+        over_range(_forward, len(results), least, image, plan, panels, results, add, finish)
 
 
 def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
@@ -174,7 +174,7 @@ def _pad(planes, image, top, left, which, start, stop):
 
 
 @jit
-def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
+def _by_windows(image, plan, panels, y, finish, windows, which, start, stop):
     """Compute the blocks ``start`` to ``stop`` of windows."""
     room, cuts = windows[which], np.array([0, panels.shape[1]])
     row = room.shape[1] * room.itemsize
@@ -182,9 +182,9 @@ def _by_windows(image, plan, panels, y, ends, windows, which, start, stop):
         first = block * TALL_WINDOWS
         last = min(first + TALL_WINDOWS, y.shape[0])
         _gather(image, plan, first, last - first, room)
-        ahead = soon(address(room), 0, y, ends, last, min(last + TALL_WINDOWS, y.shape[0]))
+        ahead = soon(address(room), 0, y, finish, last, min(last + TALL_WINDOWS, y.shape[0]))
         in_slices(
-            room, address(room), row, cuts, panels, y, ends, first, last, 0, panels.shape[0], ahead
+            room, address(room), row, cuts, panels, y, finish, first, last, 0, len(panels), ahead
         )
 
 
@@ -210,7 +210,7 @@ def _gather(image, plan, first, count, windows):
 
 
 @jit
-def _forward(image, plan, panels, y, add, ends, which, start, stop):
+def _forward(image, plan, panels, y, add, finish, which, start, stop):
     """Write, or add, the products of windows ``start`` to ``stop``; their rows are segments."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
     size, width = image.itemsize, y.shape[1]
@@ -246,18 +246,18 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
         for r in range(0, kernel_rows, together):
             segments, more = min(together, kernel_rows - r), add or r > 0
             for j in range(panels.shape[0]):
-                left = width - j * COLUMNS
-                full = left >= COLUMNS
+                remaining = width - j * COLUMNS
+                full = remaining >= COLUMNS
                 panel = address(panels) + j * panels.shape[1] * line_of_b
                 target, offset = (at_places, j * line_of_b) if full else (at_spares, 0)
                 adds = more and full
                 for group in range(-(-count // ROWS)):
                     entry = at_table + (group * row + r * SEGMENT) * 8
                     to = target + group * ROWS * 8
-                    if ends is not None and full and r + segments == kernel_rows:
+                    if finish is not None and full and r + segments == kernel_rows:
                         multiply_finished(
                             image, entry, segments, size, panel, line_of_b, to, offset, adds,
-                            count - group * ROWS <= FEW_ROWS, y, ends,
+                            count - group * ROWS <= FEW_ROWS, y, finish,
                         )  # fmt: skip
                     elif count - group * ROWS <= FEW_ROWS:
                         multiply_few(
@@ -269,14 +269,14 @@ def _forward(image, plan, panels, y, add, ends, which, start, stop):
                         )  # fmt: skip
                 if not full:
                     for i in range(count):
-                        for k in range(left):
+                        for k in range(remaining):
                             old = y[first + i, j * COLUMNS + k] if more else 0
                             value = old + spare[i, k]
-                            if ends is not None and r + segments == kernel_rows:
-                                value += ends[0][j * COLUMNS + k]
-                                if address(ends[1]) != address(y):
-                                    value += ends[1][first + i, j * COLUMNS + k]
-                                value = limited(value, ends[2][0], ends[2][1])
+                            if finish is not None and r + segments == kernel_rows:
+                                value += finish[0][j * COLUMNS + k]
+                                if address(finish[1]) != address(y):
+                                    value += finish[1][first + i, j * COLUMNS + k]
+                                value = limited(value, finish[2][0], finish[2][1])
                             y[first + i, j * COLUMNS + k] = value
 
 

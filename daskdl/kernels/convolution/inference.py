@@ -25,7 +25,7 @@ from daskdl.kernels.convolution import (
 from daskdl.kernels.convolution.conv2d import way
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import gathered, pointwise
-from daskdl.kernels.products.finish import Finish, Prepared, ends_of, finish
+from daskdl.kernels.products.finish import Finish, Prepared, finish_of, finish_sums
 from daskdl.kernels.products.microkernel import WIDEST_COLUMNS
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision
@@ -82,49 +82,49 @@ class Convolution(Prepared):
         """Return the shape of the result for x (N, H, W, in): (N, rows, columns, out)."""
         return len(x), *self.geometry.size(*x.shape[1:3]), self.filters
 
-    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+    def finishing(self, y: Array, x: Array, finish: Finish) -> Callable[[], object]:
         """Return a function without arguments that computes and finishes ``y``."""
         if self.together > 1:
-            return partial(self._joined, x, y, ends)
+            return partial(self._joined, x, y, finish)
         if self.way == "pointwise":
             rows, results = x.reshape(-1, x.shape[3]), y.reshape(-1, y.shape[3])
-            ends = ends._replace(residual=ends.residual.reshape(results.shape))
-            return pointwise.work_of(rows, self.packed, results, ends)
+            finish = finish._replace(residual=finish.residual.reshape(results.shape))
+            return pointwise.work_of(rows, self.packed, results, finish)
         if self.way == "bf16-pairs":
-            return tiles_bfloat16.work_of(x, self.packed, self.within, y, ends)
+            return tiles_bfloat16.work_of(x, self.packed, self.within, y, finish)
         if self.way == "bf16-tiles":
-            return product.work_of(x, self.packed, tiles.windows(x.shape, self.within), y, ends)
-        if self.way == "depthwise" and ends.residual is y:
-            return depthwise.work_of(x, self.packed, self.within, y, ends)
-        return partial(self._run, x, y, ends)
+            return product.work_of(x, self.packed, tiles.windows(x.shape, self.within), y, finish)
+        if self.way == "depthwise" and finish.residual is y:
+            return depthwise.work_of(x, self.packed, self.within, y, finish)
+        return partial(self._run, x, y, finish)
 
-    def _run(self, x: Array, y: Array, ends: Finish) -> None:
+    def _run(self, x: Array, y: Array, finish: Finish) -> None:
         within = self.within
         if self.way == "winograd":
             first = within.pad[0], within.pad[2]
-            winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, ends)
+            winograd.convolve(x, self.packed, first, (y.shape[1], y.shape[2]), y, finish)
         elif self.way == "few_channels":
-            few_channels.forward_packed(x, self.packed, within, y, ends)
+            few_channels.forward_packed(x, self.packed, within, y, finish)
         elif self.way == "depthwise":
-            depthwise.forward_packed(x, self.packed, within, y, ends_of(y, 0 * ends.bias))
-            finish(y, ends)
+            depthwise.forward_packed(x, self.packed, within, y, finish_of(y, 0 * finish.bias))
+            finish_sums(y, finish)
         else:
-            direct.forward_packed(x, self.packed, within, y, ends)
+            direct.forward_packed(x, self.packed, within, y, finish)
 
-    def _joined(self, x: Array, y: Array, ends: Finish) -> None:
+    def _joined(self, x: Array, y: Array, finish: Finish) -> None:
         """Convolve joined neighbouring windows, and write their results side by side."""
         images, rows, columns, filters = y.shape
         windows = -(-columns // self.together)
         wide = images, rows, windows, self.together * filters
         if columns % self.together == 0:
             wide_y = y.reshape(wide)
-            wide_residual = wide_y if ends.residual is y else ends.residual.reshape(wide)
-            self._run(x, wide_y, ends._replace(residual=wide_residual))
+            wide_residual = wide_y if finish.residual is y else finish.residual.reshape(wide)
+            self._run(x, wide_y, finish._replace(residual=wide_residual))
             return
         results = empty(wide, y.dtype)
-        self._run(x, results, ends_of(results, 0 * self.bias))
+        self._run(x, results, finish_of(results, 0 * self.bias))
         np.copyto(y, results.reshape(images, rows, -1, filters)[:, :, :columns])
-        finish(y, ends)
+        finish_sums(y, finish)
 
 
 class JoinedConvolution:
@@ -167,7 +167,7 @@ class JoinedConvolution:
         It is bound to its arrays and threads. ``y`` is C-contiguous and not empty.
         """
         results = y.reshape(-1, y.shape[3])
-        ends = ends_of(y, self.convolution.bias, residual, low, high)
-        ends = ends._replace(residual=ends.residual.reshape(results.shape))
+        finish = finish_of(y, self.convolution.bias, residual, low, high)
+        finish = finish._replace(residual=finish.residual.reshape(results.shape))
         rows = [part.reshape(-1, part.shape[3]) for part in parts]
-        return gathered.work_of(rows, self.norm, self.convolution.packed, results, ends)
+        return gathered.work_of(rows, self.norm, self.convolution.packed, results, finish)

@@ -34,7 +34,7 @@ LINE = 16
 
 
 def work_of(
-    x: Array, panels: Pairs, geometry: Geometry, y: Array, ends: Finish
+    x: Array, panels: Pairs, geometry: Geometry, y: Array, finish: Finish
 ) -> Callable[[], object]:
     """Return a function that convolves x (N, H, W, in) to y, both C-contiguous, at each call.
 
@@ -50,23 +50,25 @@ def work_of(
     if taps == 1 and pointwise.by_panels(rows, len(panels)):
         whole = scratch("rounded", (rows, stride), np.uint32)
         results = y.reshape(rows, y.shape[3])
-        finish = Finish(ends.bias, ends.residual.reshape(results.shape), ends.limits)
+        finish = Finish(finish.bias, finish.residual.reshape(results.shape), finish.limits)
         return partial(_by_panels, windows, y.shape[1:3], whole, flat, results, finish)
     tile = TALL * pointwise.tile_of(len(panels) * depth, stride)
     room = scratch("tiles", (threads(), tile, stride), np.uint32)
     blocks, least = -(-rows // TALL), least_of(4.0 * depth * COLUMNS * TALL * len(panels))
-    return work_over_range(_tiles, blocks, least, *windows, flat, _cuts(taps, pairs), y, ends, room)
+    return work_over_range(
+        _tiles, blocks, least, *windows, flat, _cuts(taps, pairs), y, finish, room
+    )
 
 
 def _by_panels(
     windows: tuple[Any, ...], size: tuple[int, int], rounded: Pairs, panels: Pairs,
-    y: Array, ends: Finish,
+    y: Array, finish: Finish,
 ) -> None:  # fmt: skip
     """Round a few rows at once, and share the weights, which are then read once."""
     least = least_of(4 * rounded.shape[1])
     over_range(_round, len(rounded), least, *windows, *size, rounded)
     least = least_of(4 * rounded.size * COLUMNS)
-    over_range(pointwise.product_of_panels, len(panels), least, rounded, panels, y, ends)
+    over_range(pointwise.product_of_panels, len(panels), least, rounded, panels, y, finish)
 
 
 @jit
@@ -86,7 +88,7 @@ def _cuts(taps: int, pairs: int) -> NDArray[np.int64]:
 
 
 @jit
-def _tiles(x, offsets, plan, panels, cuts, y, ends, room, which, start, stop):
+def _tiles(x, offsets, plan, panels, cuts, y, finish, room, which, start, stop):
     """Compute the blocks of windows ``start`` to ``stop``."""
     tile, filters = room[which], y.shape[3]
     results = y.reshape(-1, filters)
@@ -99,9 +101,9 @@ def _tiles(x, offsets, plan, panels, cuts, y, ends, room, which, start, stop):
         last = begin + count
         _gather(x, offsets, plan, y.shape[1], y.shape[2], begin, count, tile)
         following = min(last + length, end)
-        ahead = pointwise.soon(address(x) + last * line, line, results, ends, last, following)
+        ahead = pointwise.soon(address(x) + last * line, line, results, finish, last, following)
         pointwise.in_slices(
-            tile, address(tile), tile.shape[1] * 4, cuts, panels, results, ends, begin, last, 0,
+            tile, address(tile), tile.shape[1] * 4, cuts, panels, results, finish, begin, last, 0,
             panels.shape[0], ahead,
         )  # fmt: skip
 

@@ -126,17 +126,17 @@ def convolve(
     pad: tuple[int, int],
     size: tuple[int, int],
     out: Array | None,
-    ends: Finish | None = None,
+    finish: Finish | None = None,
 ) -> Array:
     """Convolve ``x`` (N, H, W, in), C-contiguous, at stride 1.
 
     ``pad`` are rows of zeros above and columns left; those after follow from the result's ``size``.
-    With ``out`` (N, rows, columns, out), C-contiguous, the result is added there; with ``ends`` it
-    is finished and written there.
+    With ``out`` (N, rows, columns, out), C-contiguous, the result is added there; with ``finish``
+    it is finished and written there.
     """
     kernel = weights.kernel
     filters = weights.channels[1] if isinstance(weights, Weights) else weights.filters
-    add = out is not None and ends is None
+    add = out is not None and finish is None
     y = out if out is not None else empty((len(x), *size, filters), x.dtype)
     points = (kernel + M - 1) ** 2
     number = len(x) * -(-size[0] // M) * -(-size[1] // M)
@@ -145,7 +145,7 @@ def convolve(
         return y
     wide = number * points * _widest(x.shape[3]) * x.itemsize
     if wide <= FEW and number < _widest(filters):  # on all processors, as the order of sums
-        _by_filters(x, weights, pad, y, add, number, width, ends)
+        _by_filters(x, weights, pad, y, add, number, width, finish)
         return y
     u = weights if isinstance(weights, Transformed) else transform(weights, "u")
     sums = _width(filters)
@@ -159,12 +159,12 @@ def convolve(
     table, spare = _tables(kernel, block, x)
     least = max(2 * ROWS, least_of(2 * points * x.shape[3] * filters))
     rooms, sizes = (v, products, table, spare), (width, sums, kernel, *pad, block)
-    over_range(_convolve, number, least, x, u.panels, y, add, rooms, sizes, ends)
+    over_range(_convolve, number, least, x, u.panels, y, add, rooms, sizes, finish)
     return y
 
 
 @jit
-def _convolve(x, panels, y, add, rooms, sizes, ends, which, start, stop):
+def _convolve(x, panels, y, add, rooms, sizes, finish, which, start, stop):
     width, sums, kernel, top, left, block = sizes
     v, products, table, spare = (
         rooms[0][which], rooms[1][which], rooms[2][which], rooms[3][which],
@@ -174,7 +174,7 @@ def _convolve(x, panels, y, add, rooms, sizes, ends, which, start, stop):
         last = min(first + block, stop)
         tiles.inputs(x, v, width, 0, kernel, top, left, rows, columns, first, last, first, spare)
         tiles.products(v, width, panels, products, sums, last - first, 0, x.shape[3], table)
-        tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare, ends)
+        tiles.outputs(products, sums, kernel, y, 0, filters, first, last, add, spare, finish)
 
 
 def _block(n_bytes: int) -> int:
@@ -198,7 +198,7 @@ def _by_filters(
     add: bool,
     number: int,
     width: int,
-    ends: Finish | None,
+    finish: Finish | None,
 ) -> None:
     """Convolve few tiles: transform all of them first, then use each panel of filters in turn.
 
@@ -218,7 +218,7 @@ def _by_filters(
     rooms = v, products, table, spare
     if isinstance(weights, Transformed):
         sizes = width, kernel, number
-        over_range(_use, count, least, weights.panels, y, add, rooms, sizes, ends)
+        over_range(_use, count, least, weights.panels, y, add, rooms, sizes, finish)
         return
     deep = max(16, PANELS // (TOGETHER * points * COLUMNS * x.itemsize) // 16 * 16)
     deep = min(deep, channels)
@@ -240,7 +240,7 @@ def _inputs(x, v, spare, sizes, which, start, stop):
 
 
 @jit
-def _use(panels, y, add, rooms, sizes, ends, which, start, stop):
+def _use(panels, y, add, rooms, sizes, finish, which, start, stop):
     """Multiply all tiles by the panels ``start`` to ``stop``."""
     v, (width, kernel, number) = rooms[0], sizes
     products, table, spare = rooms[1][which], rooms[2][which], rooms[3][which]
@@ -249,7 +249,7 @@ def _use(panels, y, add, rooms, sizes, ends, which, start, stop):
         end = min(j + TOGETHER, stop)
         tiles.products(v, width, panels[j:end], products, columns, number, 0, channels, table)
         first, last = j * COLUMNS, min(end * COLUMNS, filters)
-        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare, ends)
+        tiles.outputs(products, columns, kernel, y, first, last, 0, number, add, spare, finish)
 
 
 @jit

@@ -173,11 +173,11 @@ def products(v, width, panels, results, sums, count, first, channels, table):
 
 
 @jit
-def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare, ends):
+def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare, finish):
     """Transform products back to the filters' results on the tiles ``start`` to ``stop`` of y.
 
-    The products are those of these tiles and filters: (points, tiles * sums + rest). ``ends`` is
-    None, or the results' :class:`daskdl.kernels.products.finish.Finish`.
+    The products are those of these tiles and filters: (points, tiles * sums + rest). ``finish`` is
+    None or a :class:`daskdl.kernels.products.finish.Finish`.
     """
     rows, columns, all_filters = y.shape[1:]
     size = y.itemsize
@@ -192,11 +192,11 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
         place = ((n * rows + i) * columns + j) * all_filters + first_filter
         if i + _M <= rows and j + _M <= columns and wanted % LANES == 0:
             pixel, target = all_filters * size, address(y) + place * size
-            if ends is None:
+            if finish is None:
                 _back(y, source, plane, kernel, target, columns * pixel, pixel, wanted, add)
             else:
-                line, bias = columns * pixel, address(ends[0]) + first_filter * size
-                _end(y, source, plane, kernel, target, line, pixel, wanted, bias, ends)
+                line, bias = columns * pixel, address(finish[0]) + first_filter * size
+                _end(y, source, plane, kernel, target, line, pixel, wanted, bias, finish)
             continue
         for first in range(0, wanted, CHUNK):
             many = min(CHUNK, wanted - first)
@@ -206,8 +206,8 @@ def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, ad
             for p in range(min(_M, rows - i)):
                 for q in range(min(_M, columns - j)):
                     pixel, to = p * _M + q, place + (p * columns + q) * all_filters + first
-                    if ends is not None:
-                        _end_pixel(flat, spare[pixel], first_filter + first, many, to, ends)
+                    if finish is not None:
+                        _end_pixel(flat, spare[pixel], first_filter + first, many, to, finish)
                     elif add:
                         for c in range(many):
                             flat[to + c] += spare[pixel, c]
@@ -234,10 +234,10 @@ def _back(like, source, plane, kernel, target, line, pixel, n, add):
 
 
 @jit
-def _end(like, source, plane, kernel, target, line, pixel, n, bias, ends):
+def _end(like, source, plane, kernel, target, line, pixel, n, bias, finish):
     """Transform a tile of products back, as :func:`_back`, and finish it."""
-    side, residual = kernel + _M - 1, address(ends[1]) - address(like)
-    low, high = ends[2][0], ends[2][1]
+    side, residual = kernel + _M - 1, address(finish[1]) - address(like)
+    low, high = finish[2][0], finish[2][1]
     if kernel == 3:
         _end3(like, source, side * plane, plane, target, line, pixel, n, bias, residual, low, high)
     else:
@@ -245,9 +245,9 @@ def _end(like, source, plane, kernel, target, line, pixel, n, bias, ends):
 
 
 @jit
-def _end_pixel(flat, sums, first, many, to, ends):
+def _end_pixel(flat, sums, first, many, to, finish):
     """Finish some filters' results of one pixel, and write them from ``to`` on."""
-    bias, residual, low, high = ends[0], ends[1].reshape(-1), ends[2][0], ends[2][1]
+    bias, residual, low, high = finish[0], finish[1].reshape(-1), finish[2][0], finish[2][1]
     if address(residual) == address(flat):
         for c in range(many):
             flat[to + c] = limited(sums[c] + bias[first + c], low, high)

@@ -138,7 +138,7 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
             number = context.get_data_type(signature.args[0].dtype)
             size = 4 if signature.args[0].dtype == types.float32 else 8
             vector = ir.VectorType(number, LANES)
-            _, source, source_row, source_column, target, target_row, target_column, n, *ends = args
+            _, source, source_row, source_column, target, target_row, target_column, n, *rest = args
             # Columns first, into memory on the stack: a whole tile would not fit into registers.
             between = cgutils.alloca_once(builder, ir.ArrayType(vector, out_side * in_side))
             between = builder.bitcast(between, BYTE)
@@ -176,7 +176,7 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
                         (place(target, target_row, i, target_column, j), offset)
                         for j in range(out_side)
                     ]
-                    write_finished(builder, [r.value for r in results], places, ends)
+                    write_finished(builder, [r.value for r in results], places, rest)
                     continue
                 for j, result in enumerate(results):
                     to = place(target, target_row, i, target_column, j)

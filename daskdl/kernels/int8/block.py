@@ -69,14 +69,14 @@ def block_of(
         table, step, shift, segments, depth, b, columns, places, packed = args
         (
             apart, y, residual, kind_y, kind_residual, zero, scale, low, high, inverse, zero_y,
-            least, most, left,
+            least, most, remaining,
         ) = cgutils.unpack_tuple(builder, packed)  # fmt: skip
         zero, zero_y = (builder.trunc(number, I32) for number in (zero, zero_y))
         words = Words(way or way_of(LANES), LANES)
         ints, floats = words.kind, ir.VectorType(FLOAT, LANES)
         shorts = ir.VectorType(I8, LANES)
         width = 4 * LANES
-        mask = lanes_below(builder, LANES, left) if narrow else None
+        mask = lanes_below(builder, LANES, remaining) if narrow else None
         of_columns = builder.inttoptr(columns, BYTE)
         starts = [load(builder, of_columns, v * width, ints, 4) for v in range(vectors)]
         if made:

@@ -232,56 +232,56 @@ def _multiply(
             if tiles != NONE:
                 make_sums(copies, words, offsets, panel, row, last - row, sums, tiles)
             for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
-                left = columns_left - first
-                if left <= 0:
+                rest = columns_left - first
+                if rest <= 0:
                     break
                 column = group * filters + place_in_group * COLUMNS + first
                 shift = column if depthwise else group * plan[16]
-                ends = (
+                packed = (
                     apart, address(y) + column * size_y, address(residual) + column * size_residual,
                     plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3],
-                    plan[14], limits[4], limits[5], left,
+                    plan[14], limits[4], limits[5], rest,
                 )  # fmt: skip
                 at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
                 for i in range(row, last, ROWS):
                     if plan[12] == BYTES:
                         for number in targets[i + AHEAD : min(i + AHEAD + ROWS, whole)]:
-                            fetch_all(ends[1] + number * size_y, COLUMNS * size_y)
-                            fetch_all(ends[2] + number, COLUMNS)
+                            fetch_all(packed[1] + number * size_y, COLUMNS * size_y)
+                            fetch_all(packed[2] + number, COLUMNS)
                     entry, place = address(table) + i * 8, address(targets) + i * 8
                     if tiles != NONE:
-                        _finish_block(entry, first * 4, of_columns, place, ends, left >= COLUMNS)
+                        _finish_block(entry, first * 4, of_columns, place, packed, rest >= COLUMNS)
                     else:
                         _multiply_block(
-                            entry, whole * 8, shift, segments, depth, at_b, of_columns, place, ends,
-                            columns_left >= COLUMNS, depthwise,
+                            entry, whole * 8, shift, segments, depth, at_b, of_columns, place,
+                            packed, columns_left >= COLUMNS, depthwise,
                         )  # fmt: skip
 
 
 @jit
-def _finish_block(sums, shift, columns, places, ends, whole_panel):
+def _finish_block(sums, shift, columns, places, packed, whole_panel):
     """Finish a block's rows of sums, for the columns of a panel or of one vector."""
     if whole_panel:
-        finish(sums, 0, shift, 0, 0, 0, columns, places, ends)
+        finish(sums, 0, shift, 0, 0, 0, columns, places, packed)
     else:
-        finish_narrow(sums, 0, shift, 0, 0, 0, columns, places, ends)
+        finish_narrow(sums, 0, shift, 0, 0, 0, columns, places, packed)
 
 
 @jit
 def _multiply_block(
-    entry, step, shift, segments, depth, b, columns, place, ends, whole_panel, depthwise
+    entry, step, shift, segments, depth, b, columns, place, packed, whole_panel, depthwise
 ):
     """Multiply a block's rows by the columns of a panel or of one vector."""
     if depthwise:
         if whole_panel:
-            multiply_channels(entry, step, shift, segments, depth, b, columns, place, ends)
-        elif ends[13] >= LANES:
-            multiply_channels_vector(entry, step, shift, segments, depth, b, columns, place, ends)
+            multiply_channels(entry, step, shift, segments, depth, b, columns, place, packed)
+        elif packed[13] >= LANES:
+            multiply_channels_vector(entry, step, shift, segments, depth, b, columns, place, packed)
         else:
-            multiply_channels_narrow(entry, step, shift, segments, depth, b, columns, place, ends)
+            multiply_channels_narrow(entry, step, shift, segments, depth, b, columns, place, packed)
     elif whole_panel:
-        multiply(entry, step, shift, segments, depth, b, columns, place, ends)
-    elif ends[13] >= LANES:
-        multiply_vector(entry, step, shift, segments, depth, b, columns, place, ends)
+        multiply(entry, step, shift, segments, depth, b, columns, place, packed)
+    elif packed[13] >= LANES:
+        multiply_vector(entry, step, shift, segments, depth, b, columns, place, packed)
     else:
-        multiply_narrow(entry, step, shift, segments, depth, b, columns, place, ends)
+        multiply_narrow(entry, step, shift, segments, depth, b, columns, place, packed)

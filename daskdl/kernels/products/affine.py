@@ -66,36 +66,36 @@ class Affine(Prepared):
         """Return the shape of the result for x (..., in): (..., out)."""
         return *x.shape[:-1], self.filters
 
-    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+    def finishing(self, y: Array, x: Array, finish: Finish) -> Callable[[], object]:
         """Return a function without arguments that computes and finishes ``y``."""
         rows, results = x.reshape(-1, x.shape[-1]), y.reshape(-1, self.filters)
         if y.ndim != 2:
-            ends = ends._replace(residual=ends.residual.reshape(results.shape))
+            finish = finish._replace(residual=finish.residual.reshape(results.shape))
         if self.precision == "bf16-tiles":
-            four = ends._replace(residual=ends.residual[None, None])
+            four = finish._replace(residual=finish.residual[None, None])
             x, y = rows[None, None], results[None, None]
             return product.work_of(x, self.panels, rows_positions(len(rows)), y, four)
         if self.half and len(rows) >= TALL:
-            four = ends._replace(residual=ends.residual[None, None])
+            four = finish._replace(residual=finish.residual[None, None])
             pixels = rows[None, None], self.panels, _POINT, results[None, None], four
             return tiles_bfloat16.work_of(*pixels)
         tall = not self.half and len(rows) >= TALL
         if tall and pointwise.serves(rows.shape[1], rows.itemsize):
-            return pointwise.work_of(rows, self.panels[:, 0], results, ends)
-        return partial(self._run, rows, results, ends)
+            return pointwise.work_of(rows, self.panels[:, 0], results, finish)
+        return partial(self._run, rows, results, finish)
 
-    def _run(self, x: Array, y: Array, ends: Finish) -> None:
+    def _run(self, x: Array, y: Array, finish: Finish) -> None:
         rows: Any = along(x) if self.half else x
         if len(rows) > pointwise.FEW:
-            four = Finish(ends.bias, ends.residual[None, None], ends.limits)
+            four = Finish(finish.bias, finish.residual[None, None], finish.limits)
             direct.forward_packed(rows[None, None], (self.panels,), _POINT, y[None, None], four)
         else:
             least = least_of(2 * rows.size * COLUMNS)
-            over_range(_by_panels, len(self.panels), least, rows, self.panels[:, 0], y, ends)
+            over_range(_by_panels, len(self.panels), least, rows, self.panels[:, 0], y, finish)
 
 
 @jit
-def _by_panels(a, panels, y, ends, which, start, stop):
+def _by_panels(a, panels, y, finish, which, start, stop):
     """Compute the columns of the panels ``start`` to ``stop``, all rows of one panel at a time."""
     (rows, depth), width, size = a.shape, y.shape[1], a.itemsize
     groups, line = -(-rows // ROWS), COLUMNS * size
@@ -105,14 +105,14 @@ def _by_panels(a, panels, y, ends, which, start, stop):
     targets = np.empty((2, groups * ROWS), np.int64)
     spare = np.empty((groups * ROWS, COLUMNS), y.dtype)
     entries, places = table.reshape(-1), targets.reshape(-1)
-    low, high = ends[2][0], ends[2][1]
+    low, high = finish[2][0], finish[2][1]
     for r in range(groups * ROWS):  # after the last row, repeat it
         row = min(r, rows - 1)
         places[r] = address(y) + row * width * size
         places[groups * ROWS + r] = address(spare) + row * line
     for j in range(start, stop):
-        left = width - j * COLUMNS
-        whole = left >= COLUMNS
+        remaining = width - j * COLUMNS
+        whole = remaining >= COLUMNS
         first = 0 if whole else groups * ROWS
         offset = j * line if whole else 0
         for s in range(slices):
@@ -130,7 +130,7 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                 few = rows - group * ROWS <= FEW_ROWS
                 if last:
                     multiply_finished(
-                        a, entry, 1, size, panel, line, to, offset, s > 0, few, y, ends
+                        a, entry, 1, size, panel, line, to, offset, s > 0, few, y, finish
                     )
                 elif few:
                     multiply_few(a, entry, 1, size, panel, line, to, offset, s > 0)
@@ -138,10 +138,10 @@ def _by_panels(a, panels, y, ends, which, start, stop):
                     multiply(a, entry, 1, size, panel, line, to, offset, s > 0)
         if not whole:
             for r in range(rows):
-                for c in range(left):
+                for c in range(remaining):
                     column = j * COLUMNS + c
-                    value = spare[r, c] + ends[0][column]
-                    if address(ends[1]) != address(y):
-                        value += ends[1][r, column]
+                    value = spare[r, c] + finish[0][column]
+                    if address(finish[1]) != address(y):
+                        value += finish[1][r, column]
                     y[r, column] = limited(value, low, high)
     keep(spare)

@@ -71,18 +71,18 @@ def write_finished(
     builder: ir.IRBuilder,
     totals: list[Any],
     places: list[Any],
-    ends: Any,
+    finish: Any,
     columns: Any = None,
     width: int = 0,
 ) -> None:
     """Generate the end of some vectors of sums, and their stores.
 
     All are read before one is written, since a row may occur twice. Places are (byte pointer of the
-    target, bytes after the bias' address); ``ends`` are LLVM values of :func:`kinds`. If a row does
-    not consist of whole vectors, ``columns`` are its columns; a row then has one or two vectors of
-    ``width`` bytes.
+    target, bytes after the bias' address); ``finish`` are LLVM values of :func:`kinds`. If a row
+    does not consist of whole vectors, ``columns`` are its columns; a row then has one or two
+    vectors of ``width`` bytes.
     """
-    bias, residual, low, high = ends
+    bias, residual, low, high = finish
     kind = totals[0].type
     size = size_of(kind.element)
     lonely = builder.icmp_signed("==", residual, whole(0))
@@ -129,15 +129,15 @@ def _finish(y, residual, bias, limits):
             y[r, c] = limited(value, low, high)
 
 
-def finish(y: Array, ends: Finish) -> None:
+def finish_sums(y: Array, finish: Finish) -> None:
     """Finish sums (..., filters) in place, in a separate pass."""
     filters = y.shape[-1]
     rows = y.reshape(-1, filters)
-    residual = None if ends.residual is y else ends.residual.reshape(-1, filters)
-    over_rows(_finish, (rows, residual), _LEAST, ends.bias, ends.limits)
+    residual = None if finish.residual is y else finish.residual.reshape(-1, filters)
+    over_rows(_finish, (rows, residual), _LEAST, finish.bias, finish.limits)
 
 
-def ends_of(
+def finish_of(
     y: Array, bias: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf
 ) -> Finish:
     """Return the end of sums that are written to ``y``."""
@@ -155,7 +155,7 @@ class Prepared(ABC):
         """Return the shape of the result for x."""
 
     @abstractmethod
-    def finishing(self, y: Array, x: Array, ends: Finish) -> Callable[[], object]:
+    def finishing(self, y: Array, x: Array, finish: Finish) -> Callable[[], object]:
         """Return a function without arguments that computes and finishes ``y``."""
 
     def work_of(
@@ -163,7 +163,7 @@ class Prepared(ABC):
         high: float = np.inf,
     ) -> Callable[[], object]:  # fmt: skip
         """Return a function that writes a call's result to ``y``, C-contiguous and not empty."""
-        return self.finishing(y, x, ends_of(y, self.bias, residual, low, high))
+        return self.finishing(y, x, finish_of(y, self.bias, residual, low, high))
 
     def __call__(self, x: Array, *end: Any) -> Array:
         """Return ``min(max(product + bias + residual, low), high)``; for the end see `work_of`.
@@ -172,5 +172,5 @@ class Prepared(ABC):
         """
         y = empty(self.shape_of(x), x.dtype)
         if y.size:
-            self.finishing(y, x, ends_of(y, self.bias, *end))()
+            self.finishing(y, x, finish_of(y, self.bias, *end))()
         return y

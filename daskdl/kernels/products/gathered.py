@@ -53,7 +53,7 @@ def serves(widths: Sequence[int]) -> bool:
 
 
 def work_of(
-    parts: Sequence[Array], norm: Norm, panels: Array, y: Array, ends: Finish
+    parts: Sequence[Array], norm: Norm, panels: Array, y: Array, finish: Finish
 ) -> Callable[[], object]:
     """Return a function that writes the product to y (rows, M), and finishes it, at each call.
 
@@ -67,11 +67,11 @@ def work_of(
     gathering = places, np.array([4 * part.shape[1] for part in parts]), norm
     if pointwise.by_panels(rows, len(panels)):
         whole = scratch("gathered", (rows, stride), np.float32)
-        return partial(_by_panels, parts, gathering, whole, panels, y, ends)
+        return partial(_by_panels, parts, gathering, whole, panels, y, finish)
     tile = TALL * pointwise.tile_of(len(panels) * depth, stride)
     room = scratch("gathered tiles", (threads(), tile, stride), np.float32)
     blocks, least = -(-rows // TALL), least_of(2.0 * depth * COLUMNS * TALL * len(panels))
-    work = work_over_range(_tiles, blocks, least, *gathering, panels, y, ends, room)
+    work = work_over_range(_tiles, blocks, least, *gathering, panels, y, finish, room)
     return partial(_while_there, parts, work)
 
 
@@ -81,12 +81,12 @@ def _while_there(parts: Sequence[Array], work: Callable[[], object]) -> None:
 
 
 def _by_panels(
-    parts: Sequence[Array], gathering: Any, whole: Array, panels: Array, y: Array, ends: Finish
+    parts: Sequence[Array], gathering: Any, whole: Array, panels: Array, y: Array, finish: Finish
 ) -> None:
     """Gather a few rows at once, and share the weights, which are then read once."""
     over_range(_rows, len(whole), grain.least(grain.STREAM, whole.shape[1]), *gathering, whole)
     least = least_of(2.0 * whole.size * COLUMNS)
-    over_range(pointwise.product_of_panels, len(panels), least, whole, panels, y, ends)
+    over_range(pointwise.product_of_panels, len(panels), least, whole, panels, y, finish)
 
 
 @jit
@@ -95,7 +95,7 @@ def _rows(places, widths, norm, whole, which, start, stop):
 
 
 @jit
-def _tiles(places, widths, norm, panels, y, ends, room, which, start, stop):
+def _tiles(places, widths, norm, panels, y, finish, room, which, start, stop):
     """Compute the blocks of rows ``start`` to ``stop``."""
     tile, cuts = room[which], pointwise.cuts_of(panels.shape[1])
     first, end = start * TALL, min(stop * TALL, y.shape[0])
@@ -105,9 +105,9 @@ def _tiles(places, widths, norm, panels, y, ends, room, which, start, stop):
         last = min(begin + length, end)
         _gather(places, widths, norm, begin, last - begin, tile)
         following = min(last + length, end)
-        ahead = pointwise.soon(address(tile), 0, y, ends, last, following)
+        ahead = pointwise.soon(address(tile), 0, y, finish, last, following)
         pointwise.in_slices(
-            tile, address(tile), tile.shape[1] * 4, cuts, panels, y, ends, begin, last, 0,
+            tile, address(tile), tile.shape[1] * 4, cuts, panels, y, finish, begin, last, 0,
             panels.shape[0], ahead,
         )  # fmt: skip
 

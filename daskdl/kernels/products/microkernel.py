@@ -76,7 +76,7 @@ def product_of(
         signature = types.void(like, *[types.intp] * 7, types.boolean, *more)
 
         def generate(context, builder, signature, args):
-            _, table, segments, a_step, b, b_step, target, offset, add, *ends = args
+            _, table, segments, a_step, b, b_step, target, offset, add, *finish = args
             number, size = context.get_data_type(like.dtype), like.dtype.bitwidth // 8
             pairs = Pairs(way or arithmetic(), LANES) if like.dtype == types.uint32 else None
             words = ir.VectorType(number, LANES)
@@ -103,7 +103,7 @@ def product_of(
             builder.branch(inner)
 
             builder.position_at_end(inner)
-            left, at_a, at_b = builder.phi(I64), builder.phi(I64), builder.phi(BYTE)
+            remaining, at_a, at_b = builder.phi(I64), builder.phi(I64), builder.phi(BYTE)
             inner_sums = [builder.phi(vector) for _ in range(halves * rows)]
             columns = [load(builder, at_b, half * width, words, size) for half in range(halves)]
             sums = []
@@ -117,7 +117,7 @@ def product_of(
                         sums.append(builder.fadd(total, product, flags=free))
                     else:
                         sums.append(pairs.add_product(builder, total, factors, column))
-            rest = builder.sub(left, whole(1))
+            rest = builder.sub(remaining, whole(1))
             next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
             builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, between)
 
@@ -134,7 +134,7 @@ def product_of(
                 phi.add_incoming(first, before)
                 phi.add_incoming(following, between)
             for phi, first, following in [
-                (left, depth, rest),
+                (remaining, depth, rest),
                 (at_a, whole(0), next_a),
                 (at_b, from_b, next_b),
                 *zip(inner_sums, outer_sums, sums, strict=True),
@@ -156,7 +156,7 @@ def product_of(
 
             places = places_at(target, offset)
             if finishes:
-                source, source_offset, *ends, left = ends
+                source, source_offset, *finish, filled = finish
                 before_these = places_at(source, source_offset)
                 targets, old = (
                     [builder.gep(row, [whole(behind)]) for row, behind in some]
@@ -164,7 +164,7 @@ def product_of(
                 )
                 totals = added_if(builder, add, sums, old)
                 written = [(to, whole(place[1])) for to, place in zip(targets, places, strict=True)]
-                write_finished(builder, totals, written, ends, left if narrow else None, width)
+                write_finished(builder, totals, written, finish, filled if narrow else None, width)
                 return context.get_dummy_value()
             with builder.if_else(add) as (then, otherwise):
                 with then:  # all are read before one is written: a row may occur twice
@@ -267,11 +267,11 @@ def address(array):
 
 @jit
 def multiply_finished(
-    like, table, segments, a_step, b, b_step, target, offset, add, few, y, ends
+    like, table, segments, a_step, b, b_step, target, offset, add, few, y, finish
 ):  # fmt: skip
     """Compute the last product of a whole panel, of ``few`` rows or more, and finish it in y."""
-    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
-    low, high = ends[2][0], ends[2][1]
+    bias, residual = address(finish[0]) + offset, address(finish[1]) - address(y)
+    low, high = finish[2][0], finish[2][1]
     if few:
         multiply_few_and_end(
             like, table, segments, a_step, b, b_step, target, offset, add, target, offset, bias,

@@ -221,7 +221,7 @@ def _by_tiles(a, tiles, c, add):
     panels, amx = tiles
     rows, depth, line = a.shape[0], panels.shape[1], COLUMNS * 4
     words = _rounded(a, -(-rows // BLOCK) * BLOCK, depth)
-    whole, left = c.shape[1] // COLUMNS, c.shape[1] % COLUMNS
+    whole, remaining = c.shape[1] // COLUMNS, c.shape[1] % COLUMNS
     table, apart = np.empty(depth // SIDE, np.int64), depth * line
     if amx:
         begin_tiles()
@@ -229,17 +229,17 @@ def _by_tiles(a, tiles, c, add):
         amx, (rows, whole, depth), address(words), depth * 4, 4, address(panels), apart,
         address(c), c.strides[0], add, table,
     )  # fmt: skip
-    if left:
+    if remaining:
         last = np.empty((rows, COLUMNS), np.float32)
         for r in range(rows):
-            last[r, :left] = c[r, whole * COLUMNS :]
-            last[r, left:] = 0
+            last[r, :remaining] = c[r, whole * COLUMNS :]
+            last[r, remaining:] = 0
         multiply_rows(
             amx, (rows, 1, depth), address(words), depth * 4, 4, address(panels) + whole * apart,
             apart, address(last), line, add, table,
         )  # fmt: skip
         for r in range(rows):
-            c[r, whole * COLUMNS :] = last[r, :left]
+            c[r, whole * COLUMNS :] = last[r, :remaining]
     if amx:
         end_tiles()
     keep(words)
@@ -284,8 +284,8 @@ def _by_vectors(a, panels, c, add, room, soon):
         if rows == 1:
             first = _by_panels(a, panels, c, more, begin, min(DEPTH, depth - begin))
         for j in range(first, panels.shape[0]):
-            left = width - j * COLUMNS
-            whole = left >= COLUMNS
+            remaining = width - j * COLUMNS
+            whole = remaining >= COLUMNS
             panel = address(panels) + (j * depth + begin) * line
             target, offset = (at_places, j * line) if whole else (at_places + other * 8, 0)
             for group in range(groups):
@@ -301,7 +301,7 @@ def _by_vectors(a, panels, c, add, room, soon):
                     multiply(a, entry, 1, size, panel, line, to, offset, more and whole)
             if not whole:
                 for r in range(rows):
-                    for k in range(left):
+                    for k in range(remaining):
                         old = c[r, j * COLUMNS + k] if more else 0
                         c[r, j * COLUMNS + k] = old + spare[r, k]
     keep(a)

@@ -34,7 +34,9 @@ SMALL, FEW_BLOCKS = 640 << 10, 8
 PAGE = 4096
 
 
-def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Callable[[], object]:
+def work_of(
+    x: NDArray[Any], panels: NDArray[Any], y: Array, finish: Finish
+) -> Callable[[], object]:
     """Return a function that writes ``x @ weights`` to y, and finishes it, at each call.
 
     x (rows, at least K) and y (rows, M) are C-contiguous; for the weights' panels (panels, K,
@@ -45,9 +47,9 @@ def work_of(x: NDArray[Any], panels: NDArray[Any], y: Array, ends: Finish) -> Ca
     blocks, work = -(-rows // TALL), 2.0 * depth * COLUMNS
     if by_panels(rows, len(panels)):
         least = least_of(work * rows)
-        return work_over_range(product_of_panels, len(panels), least, x, panels, y, ends)
+        return work_over_range(product_of_panels, len(panels), least, x, panels, y, finish)
     least = least_of(work * TALL * len(panels))
-    return work_over_range(_by_rows, blocks, least, x, panels, y, ends)
+    return work_over_range(_by_rows, blocks, least, x, panels, y, finish)
 
 
 def by_panels(rows: int, panels: int) -> bool:
@@ -70,7 +72,7 @@ def _idle(items: int) -> float:
 
 
 @jit
-def _by_rows(x, panels, y, ends, which, start, stop):
+def _by_rows(x, panels, y, finish, which, start, stop):
     """Compute the blocks of rows ``start`` to ``stop``."""
     first, end = start * TALL, min(stop * TALL, x.shape[0])
     most = tile_of(panels.shape[0] * panels.shape[1], panels.shape[1]) * TALL
@@ -79,7 +81,7 @@ def _by_rows(x, panels, y, ends, which, start, stop):
     for begin in range(first, end, length):
         last = min(begin + length, end)
         following = min(last + length, end)
-        product(x, 0, panels, y, ends, begin, last, 0, panels.shape[0], following)
+        product(x, 0, panels, y, finish, begin, last, 0, panels.shape[0], following)
 
 
 @jit
@@ -95,21 +97,21 @@ def tile_of(summands, depth):
 
 
 @jit
-def product_of_panels(x, panels, y, ends, which, start, stop):
+def product_of_panels(x, panels, y, finish, which, start, stop):
     """Compute the columns of the panels ``start`` to ``stop``."""
-    product(x, 0, panels, y, ends, 0, x.shape[0], start, stop, x.shape[0])
+    product(x, 0, panels, y, finish, 0, x.shape[0], start, stop, x.shape[0])
 
 
 @jit
-def product(x, before, panels, y, ends, first, end, start, stop, following):
+def product(x, before, panels, y, finish, first, end, start, stop, following):
     """Compute the rows ``first`` to ``end`` of some panels' columns; x begins with row ``before``.
 
     The rows from ``end`` to ``following`` are computed next.
     """
     cuts, row = cuts_of(panels.shape[1]), x.shape[1] * x.itemsize
     from_x = address(x) + (first - before) * row
-    ahead = soon(from_x + (end - first) * row, row, y, ends, end, following)
-    in_slices(x, from_x, row, cuts, panels, y, ends, first, end, start, stop, ahead)
+    ahead = soon(from_x + (end - first) * row, row, y, finish, end, following)
+    in_slices(x, from_x, row, cuts, panels, y, finish, first, end, start, stop, ahead)
 
 
 @jit
@@ -125,22 +127,22 @@ def cuts_of(depth):
 
 
 @jit
-def soon(x, row, y, ends, first, end):
+def soon(x, row, y, finish, first, end):
     """Return address and bytes of some rows of x, of the residual and of y.
 
     ``x`` is the address of these rows, ``row`` the bytes of each.
     """
     step, count = y.shape[1] * y.itemsize, end - first
-    residual = count * step if address(ends[1]) != address(y) else 0
+    residual = count * step if address(finish[1]) != address(y) else 0
     return (
         (x, count * row),
-        (address(ends[1]) + first * step, residual),
+        (address(finish[1]) + first * step, residual),
         (address(y) + first * step, count * step),
     )
 
 
 @jit
-def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahead):
+def in_slices(x, a, a_step, cuts, panels, y, finish, first, end, start, stop, ahead):
     """Compute the rows ``first`` to ``end`` of the columns of the panels ``start`` to ``stop``.
 
     ``x`` has the dtype of rows and panels; rows begin at address ``a``, ``a_step`` bytes apart. For
@@ -156,7 +158,7 @@ def in_slices(x, a, a_step, cuts, panels, y, ends, first, end, start, stop, ahea
             panel = address(panels) + (j * depth + here) * COLUMNS * size
             place, step = _part(ahead, fetched, length * FETCHED, panel + depth * COLUMNS * size)
             _panel(
-                x, a + here * size, a_step, length, panel, y, j * COLUMNS * size, add, last, ends,
+                x, a + here * size, a_step, length, panel, y, j * COLUMNS * size, add, last, finish,
                 first, end, width - j * COLUMNS, place, step,
             )  # fmt: skip
             fetched += length * FETCHED * rows
@@ -176,13 +178,14 @@ def _part(ahead, fetched, step, rest):
 
 
 @jit
-def _panel(x, a, a_step, depth, b, y, offset, add, last, ends, first, end, left, ahead, step):
+def _panel(x, a, a_step, depth, b, y, offset, add, last, finish, first, end, columns, ahead, step):
     """Compute some rows of one panel's columns; prefetch ``step`` bytes to L2 with each block."""
     y_step = y.shape[1] * y.itemsize
-    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
-    kind = 0 if left >= COLUMNS else 1 if left > LANES else 2
+    bias, residual = address(finish[0]) + offset, address(finish[1]) - address(y)
+    low, high = finish[2][0], finish[2][1]
+    kind = 0 if columns >= COLUMNS else 1 if columns > LANES else 2
     for row in range(first, end, TALL):
         count = min(TALL, end - row)
-        plan = depth, count, a_step, y_step, add, last, bias, residual, ends[2][0], ends[2][1], left
+        plan = depth, count, a_step, y_step, add, last, bias, residual, low, high, columns
         multiply_block(x, a, b, address(y) + offset + row * y_step, ahead, plan, kind)
         a, ahead = a + TALL * a_step, ahead + step

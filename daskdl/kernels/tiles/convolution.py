@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.products.finish import finish_of
 from daskdl.kernels.products.precise import LEAST
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.tiles import gradient
@@ -83,5 +83,5 @@ def _write(
 ) -> None:
     if y.size:
         bias = np.zeros(len(panels) * BLOCK, np.float32)
-        ends = ends_of(y, bias)
-        work_of(pairs.view(np.uint16), panels, positions, y, ends, target)()
+        finish = finish_of(y, bias)
+        work_of(pairs.view(np.uint16), panels, positions, y, finish, target)()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.finish import ends_of
+from daskdl.kernels.products.finish import finish_of
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.tiles.gradient import weight_gradient
 from daskdl.kernels.tiles.instructions import BLOCK
@@ -60,5 +60,5 @@ def _rows(a: Array, panels: Panels, columns: int) -> Array:
         return y
     four = y[None, None]
     bias = np.zeros(len(panels) * BLOCK, np.float32)
-    work_of(a[None, None], panels, rows_positions(len(a)), four, ends_of(four, bias))()
+    work_of(a[None, None], panels, rows_positions(len(a)), four, finish_of(four, bias))()
     return y

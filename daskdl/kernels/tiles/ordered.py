@@ -59,7 +59,7 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
         builder.branch(outer)
 
         builder.position_at_end(outer)
-        left, entry, tile = builder.phi(I64), builder.phi(BYTE), builder.phi(I64)
+        remaining, entry, tile = builder.phi(I64), builder.phi(BYTE), builder.phi(I64)
         sums = [builder.phi(kind) for _ in read]
         behind = load(builder, entry, 0, I64, 8)
         rows = rows_from(builder.add(a, behind), a_step)
@@ -99,9 +99,9 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
         for total, lower, upper in zip(sums, *results, strict=True):
             both = pairs.flushed(builder, builder.fadd(lower, upper))
             totals.append(pairs.flushed(builder, builder.fadd(pairs.flushed(builder, total), both)))
-        rest = builder.sub(left, whole(1))
+        rest = builder.sub(remaining, whole(1))
         for phi, first, new in [
-            (left, count, rest),
+            (remaining, count, rest),
             (entry, start, builder.gep(entry, [whole(8)])),
             (tile, b, builder.add(tile, b_step)),
         ]:

@@ -60,14 +60,14 @@ def work_of(
     panels: Panels,
     positions: Positions,
     y: Array,
-    ends: Finish,
+    finish: Finish,
     target: Target | None = None,
 ) -> Callable[[], object]:
     """Return a function that writes the products of windows and weights to y.
 
     x (N, H, W, in) is float32, or uint16: bfloat16 numbers; y (N, rows, columns, out); both are
     C-contiguous. The positions are those of the windows on x, the panels come from
-    :func:`daskdl.kernels.tiles.weights.panels_of`; the bias of the ends has a number for each
+    :func:`daskdl.kernels.tiles.weights.panels_of`; the bias in ``finish`` has a number for each
     column of the panels. The target is all of y by default.
     """
     taps = positions.taps
@@ -93,12 +93,12 @@ def work_of(
     grid = (0, 0, 1, 1) if target is None else (*target.first, *target.step)
     return work_over_range(
         _parts, parts * shares, 1, x, panels, positions.phases, positions.sizes, table,
-        np.array([*plan, *grid], np.int64), y, ends, room, sums, usable(),
+        np.array([*plan, *grid], np.int64), y, finish, room, sums, usable(),
     )  # fmt: skip
 
 
 @jit
-def _parts(x, panels, phases, sizes, table, plan, y, ends, room, sums, amx, which, start, stop):
+def _parts(x, panels, phases, sizes, table, plan, y, finish, room, sums, amx, which, start, stop):
     """Compute parts of the positions, or shares of their panels."""
     length, rows, low, pitch, pairs, shares = plan[0], plan[1], plan[2], plan[3], plan[4], plan[5]
     rounded, ready = room[which], -1
@@ -117,7 +117,7 @@ def _parts(x, panels, phases, sizes, table, plan, y, ends, room, sums, amx, whic
         end = panels.shape[0] * (share + 1) // shares
         count = min(length, sizes[7] - first)
         _multiply(
-            address(rounded), pitch, table, panels, begin, end, y, places, count, ends,
+            address(rounded), pitch, table, panels, begin, end, y, places, count, finish,
             sums[which], amx,
         )  # fmt: skip
     if amx:
@@ -138,7 +138,7 @@ def _write_places(sizes, plan, y, first, places):
 
 
 @jit
-def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, ends, sums, amx):
+def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, finish, sums, amx):
     """Multiply ``count`` rows with the panels ``begin`` to ``end``, and write the results."""
     tiles, blocks = table.size, -(-count // BLOCK)
     from_b, step = address(panels), 2 * TILE * tiles
@@ -149,9 +149,9 @@ def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, ends,
                 a = rounded + block * BLOCK * pitch
                 for panel in range(group, min(group + together, end)):
                     b = from_b + panel * step
-                    _fetch(places, block + 1, panel - begin, end - begin, y, ends)
+                    _fetch(places, block + 1, panel - begin, end - begin, y, finish)
                     _block(table, 0, tiles, a, pitch, b, address(sums), False, amx)
-                    _finish(address(sums), places, block, panel, y, ends)
+                    _finish(address(sums), places, block, panel, y, finish)
         return
     parts = -(-tiles // PART)
     for panel in range(begin, end):
@@ -162,7 +162,7 @@ def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, ends,
                 a, c = rounded + block * BLOCK * pitch, address(sums) + block * BLOCK * BLOCK * 4
                 _block(table, here, after - here, a, pitch, b, c, part > 0, amx)
                 if after == tiles:
-                    _finish(c, places, block, panel, y, ends)
+                    _finish(c, places, block, panel, y, finish)
 
 
 @jit
@@ -176,12 +176,12 @@ def _block(table, first, count, a, pitch, b, c, add, amx):
 
 
 @jit
-def _fetch(places, block, panel, panels, y, ends):
+def _fetch(places, block, panel, panels, y, finish):
     """Prefetch a panel's share of a block's results and residuals to L2.
 
     Otherwise a store to a missing line would wait until the line is read.
     """
-    size, residual = y.shape[3] * 4, address(ends[1]) - address(y)
+    size, residual = y.shape[3] * 4, address(finish[1]) - address(y)
     first, count = block * BLOCK, min(BLOCK, places.size - block * BLOCK)
     for row in range(first + count * panel // panels, first + count * (panel + 1) // panels):
         if places[row]:
@@ -191,19 +191,19 @@ def _fetch(places, block, panel, panels, y, ends):
 
 
 @jit
-def _finish(c, places, block, panel, y, ends):
+def _finish(c, places, block, panel, y, finish):
     """Finish 32 x 32 sums and write them to their rows of results."""
     offset = panel * BLOCK * 4
-    left = y.shape[3] - panel * BLOCK
-    bias, residual = address(ends[0]) + offset, address(ends[1]) - address(y)
-    low, high = ends[2][0], ends[2][1]
+    remaining = y.shape[3] - panel * BLOCK
+    bias, residual = address(finish[0]) + offset, address(finish[1]) - address(y)
+    low, high = finish[2][0], finish[2][1]
     for row in range(block * BLOCK, min((block + 1) * BLOCK, places.size)):
         if places[row]:
             to = places[row] + offset
-            if left >= BLOCK:
+            if remaining >= BLOCK:
                 _finish_row(c, to, bias, residual, low, high)
             else:
-                _finish_part(c, to, bias, residual, low, high, left)
+                _finish_part(c, to, bias, residual, low, high, remaining)
         c += BLOCK * 4
 
 

@@ -124,8 +124,8 @@ class _Recurrent(Module, pure=True):
         if self.returns == "sequence":
             return x
         if self.returns == "last":
-            ends = [state[0] for state in after[-1 - self.bidirectional :]]
-            return ops.concatenate(*ends) if self.bidirectional else ends[0]
+            final = [state[0] for state in after[-1 - self.bidirectional :]]
+            return ops.concatenate(*final) if self.bidirectional else final[0]
         return x, tuple(after)
 
     def _start(self, x: Any, state: States | None, count: int) -> States:

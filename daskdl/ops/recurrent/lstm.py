@@ -120,13 +120,13 @@ def compute(
     peeps = np.empty((0, 0), x.dtype) if peepholes is None else standard(peepholes)
     matmul = product_of(weight_input)
     precision = precision_of(weight_input, weight_state)
-    ends = time.lengths, time.reverse
-    arguments = shift, peeps, states, outputs, *ends
+    timing = time.lengths, time.reverse
+    arguments = shift, peeps, states, outputs, *timing
     run(kernel.forward, precision, gates, weight_state.T, *arguments, panels=panels)
 
     def backward(d_outputs: Array | None, dh: Array | None, dc: Array | None):
         dh, dc = (start_of(d, (n, channels), x.dtype) for d in (dh, dc))
-        arguments = peeps, states, time.gradient(d_outputs, dh), *ends, dh, dc
+        arguments = peeps, states, time.gradient(d_outputs, dh), *timing, dh, dc
         d_bias = run_back(kernel.backward, precision, gates, weight_state, *arguments)
         d = flat(gates)  # the gates' values have become the gradients to their sums
 

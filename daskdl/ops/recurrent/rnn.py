@@ -84,12 +84,12 @@ def rnn(
     sums = matmul(flat(inputs), weight_input.T).reshape(steps, n, channels)
     states = time.around(h, (n, channels), x.dtype)
     shift = np.zeros(channels, x.dtype) if bias is None else standard(bias)
-    ends = time.lengths, time.reverse
-    kernel.run(kernel.forward, precision, sums, weight_state.T, shift, states, *ends, relu)
+    timing = time.lengths, time.reverse
+    kernel.run(kernel.forward, precision, sums, weight_state.T, shift, states, *timing, relu)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
-        arguments = states, time.gradient(d_outputs, dh), *ends, relu, dh
+        arguments = states, time.gradient(d_outputs, dh), *timing, relu, dh
         d_bias = kernel.run_back(kernel.backward, precision, sums, weight_state, *arguments)
         d = flat(sums)
         return (
@@ -172,12 +172,12 @@ def gru(
     precision = precision_of(weight_input, weight_state)
     matmul(flat(inputs), new_first.T, out=flat(gates)[:, : 3 * channels])
     states = time.around(h, (n, channels), x.dtype)
-    ends = time.lengths, time.reverse
-    kernel.run(gru_kernel.forward, precision, gates, weight_state.T, bias, states, *ends)
+    timing = time.lengths, time.reverse
+    kernel.run(gru_kernel.forward, precision, gates, weight_state.T, bias, states, *timing)
 
     def backward(d_outputs: Array | None, dh: Array | None):
         dh = start_of(dh, (n, channels), x.dtype)
-        arguments = states, time.gradient(d_outputs, dh), *ends, dh
+        arguments = states, time.gradient(d_outputs, dh), *timing, dh
         d_bias = kernel.run_back(gru_kernel.backward, precision, gates, weight_state, *arguments)
         # The gates' values have become the gradients to their sums.
         d_input, d_state = gates[..., : 3 * channels], flat(gates)[:, channels:]

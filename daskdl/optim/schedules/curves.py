@@ -43,8 +43,8 @@ class Polynomial(Schedule):
         """Return the learning rate of an iteration."""
         if iteration >= self.over:
             return float(self.end)
-        left = 1 - iteration / self.over
-        return float(self.end + (self.rate - self.end) * left**self.power)
+        remaining = 1 - iteration / self.over
+        return float(self.end + (self.rate - self.end) * remaining**self.power)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _detected(
         ) from error
     boxes = boxes * [columns, rows, columns, rows]
     inner = np.array([left > 0, top > 0, left + columns < shape[1], top + rows < shape[0]])
-    ends = np.concatenate([boxes[:, :2] < 1, boxes[:, 2:] > np.array([columns, rows]) - 1], axis=1)
-    entire = ~(ends & inner).any(axis=1)
+    edges = np.concatenate([boxes[:, :2] < 1, boxes[:, 2:] > np.array([columns, rows]) - 1], axis=1)
+    entire = ~(edges & inner).any(axis=1)
     moved = np.add(boxes, [left, top, left, top]).astype(np.float32)[entire]
     return moved, scores[entire], labels[entire]

@@ -198,13 +198,13 @@ class KafkaWriter:
         limit = time.monotonic() + self._patience
         while self._producer.flush(1.0) and time.monotonic() < limit and not self._given_up:
             pass
-        left = len(self._producer)
-        if self._failed or left:
+        undelivered = len(self._producer)
+        if self._failed or undelivered:
             reasons, self._failed[:] = [*self._failed, "not delivered in time"], []
             self._producer.purge()
             self._producer.flush(1.0)
             self._failed.clear()
-            raise RolledBackError(f"{left or len(reasons) - 1} answers: {reasons[0]}")
+            raise RolledBackError(f"{undelivered or len(reasons) - 1} answers: {reasons[0]}")
 
     def _fail(self, error: Any) -> None:
         """End the transaction, and raise the meaning of a producer's error."""
@@ -246,9 +246,9 @@ def _patiently(
     """
     kafka, limit = confluent(), time.monotonic() + patience
     while True:
-        left = limit - time.monotonic()
+        remaining = limit - time.monotonic()
         try:
-            return call(min(1.0, max(left, 0.1)))
+            return call(min(1.0, max(remaining, 0.1)))
         except kafka.KafkaException as error:
             why = error.args[0]
             passing = why.retriable() or why.code() in (
@@ -256,6 +256,6 @@ def _patiently(
                 kafka.KafkaError._TIMED_OUT,
                 kafka.KafkaError._ALL_BROKERS_DOWN,
             )
-            if not passing or why.fatal() or left <= 0 or given_up():
+            if not passing or why.fatal() or remaining <= 0 or given_up():
                 raise
             time.sleep(0.05)

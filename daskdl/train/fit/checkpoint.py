@@ -131,12 +131,12 @@ class CheckpointFolder:
 
         A checkpoint is moved aside while another one of the same iteration replaces it.
         """
-        for left in self.path.glob(".step-*"):
-            name = re.fullmatch(r"\.(step-\d{10})\.\d+\.old", left.name)
+        for leftover in self.path.glob(".step-*"):
+            name = re.fullmatch(r"\.(step-\d{10})\.\d+\.old", leftover.name)
             if name is not None and not (self.path / name[1]).exists():
-                left.rename(self.path / name[1])
+                leftover.rename(self.path / name[1])
             else:
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(leftover, ignore_errors=True)
 
     def _encoded(self, saved: Saved, name: str) -> dict[str, bytes]:
         """Return the content of the files by name, the sums last."""

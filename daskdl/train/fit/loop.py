@@ -143,8 +143,8 @@ class Loop:
     def _epoch_is_due(self) -> bool:
         """Return whether an epoch, or the run within one, ends here and has no row yet."""
         t, rows = self.state.iteration, self.trainer.history.epochs
-        ends = t > 0 and (t % len(self.batches) == 0 or t >= self.total)
-        return ends and (not rows or rows[-1]["iteration"] < t)
+        is_end = t > 0 and (t % len(self.batches) == 0 or t >= self.total)
+        return is_end and (not rows or rows[-1]["iteration"] < t)
 
     def _end_epoch(self) -> bool:
         t, history = self.state.iteration, self.trainer.history

@@ -100,25 +100,25 @@ class Buckets:
         nothing more is exchanged.
         """
         joined = model.joined
-        waits, left, sound = self._waits(loss, model), len(self._slices), True
+        waits, remaining, sound = self._waits(loss, model), len(self._slices), True
 
         def hand_on() -> None:
-            nonlocal left, sound
-            left -= 1
+            nonlocal remaining, sound
+            remaining -= 1
             numbers = slice(
-                self._slices[left].start, min(self._slices[left].stop, joined.grad.size)
+                self._slices[remaining].start, min(self._slices[remaining].stop, joined.grad.size)
             )
             if numbers.start < numbers.stop:
                 sound &= times(joined.grad[numbers], count, joined.whole_grad[numbers])
-            if left and sound:
+            if remaining and sound:
                 self._exchange(shard, Payload(joined.whole_grad))
 
         def passed(order: int) -> None:
-            while left > 1 and order <= waits[left - 1]:
+            while remaining > 1 and order <= waits[remaining - 1]:
                 hand_on()
 
         loss.backward(passed=passed)
-        while left:
+        while remaining:
             hand_on()
         return sound
 

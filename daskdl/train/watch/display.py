@@ -62,6 +62,6 @@ def of_trainer(trainer: Any) -> str:
         "seed": str(trainer.seed),
         "history": trainer.history._repr_html_() if len(trainer.history) else "not fitted yet",
     }
-    left = "style='text-align:left'"
-    body = "".join(f"<tr><th {left}>{n}</th><td {left}>{v}</td></tr>" for n, v in rows.items())
+    style = "style='text-align:left'"
+    body = "".join(f"<tr><th {style}>{n}</th><td {style}>{v}</td></tr>" for n, v in rows.items())
     return f"<table><caption>Trainer</caption>{body}</table>"

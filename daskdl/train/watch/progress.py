@@ -48,10 +48,10 @@ class Lines(Progress):
         if now - self._told < self._every:
             return
         self._told = now
-        left = (now - self._began) / max(1, done - self._first) * (self._total - done)
+        remaining = (now - self._began) / max(1, done - self._first) * (self._total - done)
         _write(
             f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{duration(left)} left"
+            f"{duration(remaining)} left"
         )
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
@@ -178,10 +178,10 @@ class Widget(Progress):
         """Show the iterations done, the last loss and samples per second."""
         self._losses.append(loss)
         now = time.monotonic()
-        left = (now - self._began) / max(1, done - self._first) * (self.bar.max - done)
+        remaining = (now - self._began) / max(1, done - self._first) * (self.bar.max - done)
         self._line = (
             f"iteration {done:,} of {self.bar.max:,}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{duration(left)} left"
+            f"{duration(remaining)} left"
         )
         self.bar.value = done
         if now - self._shown > EVERY:
