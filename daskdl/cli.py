@@ -136,7 +136,7 @@ def stream(
         bool | None, typer.Option("--until-end", help="Stop when all has been read.")
     ] = None,
     seconds: Annotated[float | None, typer.Option(help="Stop after so many.", min=0)] = None,
-    progress: Annotated[bool, typer.Option(help="Show what is going on.")] = True,
+    progress: Annotated[bool, typer.Option(help="Show the progress.")] = True,
 ) -> None:
     """Answer the messages of Kafka topics with a model, until SIGTERM or Ctrl-C.
 
@@ -171,7 +171,7 @@ def embed(
     out: Annotated[str, typer.Option(help="A folder for Parquet files; a path or a URL.")],
     column: Annotated[str, typer.Option(help="Of the texts.")] = "text",
     keep: Annotated[
-        str, typer.Option(help="Columns to write beside, such as an id; several with commas.")
+        str, typer.Option(help="Columns to copy as well, such as an id; several with commas.")
     ] = "",
     task: Annotated[
         str, typer.Option(help="embed for vectors, classify for the folder's own classes.")
@@ -230,8 +230,8 @@ def scaling(
     total_batch: Annotated[
         int | None,
         typer.Option(
-            help="Samples of all workers together, for strong scaling. By default those of the "
-            "fewest workers.",
+            help="Samples of all workers together, for strong scaling. By default as many as "
+            "the fewest workers have.",
             min=1,
         ),
     ] = None,

@@ -67,7 +67,7 @@ def run(
 
     A :class:`~daskdl.errors.DaskdlError` prints one line on standard error and ends with its exit
     code. ``--debug``, anywhere among the arguments, also shows the traceback. Messages begin with
-    the name of the app, see :func:`application`. Arguments are by default those of the process;
+    the name of the app, see :func:`application`. Arguments are by default the process's;
     ``install`` is the argument of pip install in the advice for a missing package.
     """
     name = str(app.info.name)
@@ -97,7 +97,7 @@ def script(main: Callable[[], Any]) -> None:
     """Run the main function of a script; report a user's mistakes in one line, as :func:`run`.
 
     A :class:`~daskdl.errors.DaskdlError`, or a file that cannot be used, prints one line on
-    standard error; exit codes are those of :func:`run`. Other errors are raised, and with the
+    standard error; exit codes are as in :func:`run`. Other errors are raised, and with the
     environment variable ``DASKDL_TRACEBACK`` all are.
     """
     name = Path(sys.argv[0]).name

@@ -20,7 +20,7 @@ from daskdl.masked import unmasked
 from daskdl.rows import Rows
 
 Array = NDArray[Any]
-#: Maps the gradients of an operation's results to those of its inputs. A gradient may be a function
+#: Maps gradients of an operation's results to gradients of its inputs. A gradient may be a function
 #: without arguments, called only if the input needs it.
 Backward = Callable[..., Any]
 #: Receiver of a gradient: a leaf, or the node that made a tensor and the number of the result, or

@@ -16,7 +16,7 @@ class Connection(AbstractContextManager["Client"]):
     """A connected client; the cluster that was started for it ends with the connection.
 
     It ends once: at the end of a `with` block, by `close`, when the object is no longer referenced,
-    or at the end of the program. Other attributes are those of the client.
+    or at the end of the program. It has all other attributes of the client.
     """
 
     def __init__(self, opened: AbstractContextManager[Client]) -> None:

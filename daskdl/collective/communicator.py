@@ -77,7 +77,7 @@ class Communicator:
         Parameters
         ----------
         reduction : Reduction
-            By this rank's plan, or that of one of its buckets; it holds the payloads of the rank's
+            By the plan of this rank or of one of its buckets; it holds the payloads of the rank's
             shards.
         step, kind : int, str
             For messages and errors.

@@ -56,7 +56,7 @@ class Reduction:
 
     Shards put their payloads in. Along the tree each rank sends parts of its partial sums and adds
     the parts that it receives, until it has the sum over all shards of the parts that it owns. The
-    additions are those of the canonical tree on any number of ranks.
+    additions follow the canonical tree on any number of ranks.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Reduction:
             }
             for step in plan.reduce
         ]
-        # Where messages are written: the same memory, or that of the codec's words.
+        # Messages are written to the same memory, or to memory for the codec's words.
         self._words = [
             {
                 peer: [

@@ -208,7 +208,7 @@ class _Files(IndexDataCacheFile):
             return None
 
     def save(self, key: Any, data: Any) -> None:
-        """Save a compiled version, and remove those of an older source."""
+        """Save a compiled version, and remove the versions of an older source."""
         versions = self._load_index()
         digest = hashlib.sha256(pickle.dumps((self._version, self._source_stamp, repr(key))))
         versions[key] = self._index_name.removesuffix("nbi") + f"{digest.hexdigest()[:16]}.nbc"

@@ -48,7 +48,7 @@ class Partition(ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held; by default those of one sample times the number of samples."""
+        """Bytes in memory; by default the bytes of one sample times the number of samples."""
         one = self.take(np.arange(min(1, len(self)))).values()
         return len(self) * sum(int(column.nbytes) for column in one)
 
@@ -93,7 +93,7 @@ class ColumnPartition(Partition):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held; for columns of objects an estimate from some values."""
+        """Bytes in memory; for columns of objects an estimate from some values."""
         return sum(map(_bytes_of, self.arrays.values()))
 
     def __len__(self) -> int:

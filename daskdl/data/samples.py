@@ -36,8 +36,8 @@ class SampleSet(Constructors, Exports):
 
     A sample is a set of named arrays: ``x`` and ``y`` for training; ``x.0``, ``x.1`` or ``x.age``
     if there are several (:mod:`daskdl.data.nested`). Nothing is loaded before it is needed. A
-    partition of a lost worker is loaded again from its recipe. If only loading tells the number of
-    samples, the workers count them when the number is needed.
+    partition of a lost worker is loaded again from its recipe. If the number of samples is unknown
+    before loading, the workers count them when the number is needed.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class SampleSet(Constructors, Exports):
         return all(recipe.is_counted for recipe in self._recipes)
 
     def counted(self, client: Client | None = None) -> SampleSet:
-        """Count the samples if only loading tells their number; return itself.
+        """Count the samples if their number is unknown before loading; return itself.
 
         The workers of the client, by default the current one, count what only they can read.
         """
@@ -299,7 +299,7 @@ class SampleSet(Constructors, Exports):
         pieces: list[list[Recipe]] = [[] for _ in recipes]
         for i, recipe in enumerate(recipes):
             for j, (a, b) in enumerate(pairwise(even_bounds(len(recipe), p))):
-                # Turned, so that what is left over does not always go to the same ones.
+                # Turned, so that the remainder does not always go to the same ones.
                 if a < b:
                     some = select_from(recipe, Permuted(seed, "shuffle", i, a, b), b - a)
                     pieces[(i + j) % p].append(some)

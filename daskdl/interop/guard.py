@@ -72,7 +72,7 @@ def existing(path: str | Path, noun: str, kind: type[DaskdlError] = ModelFileErr
     if path.suffix not in (".json", ".xml") and _ANSWER.match(start):
         raise kind(
             f"{path}: it is a text that a server has sent, such as a web page or an error in "
-            f"JSON, not the {noun} itself; read it, and fetch what it tells of"
+            f"JSON, not the {noun} itself; read it, and fetch the file it names"
         )
     return path
 

@@ -33,7 +33,7 @@ class _Confusion(Metric):
     ----------
     classes : int, optional
         Number of classes; the prediction is the class with the highest score. By default targets
-        are 0 or 1, scores from ``threshold`` on predict 1, and the metric is that of class 1.
+        are 0 or 1, scores from ``threshold`` on predict 1, and the metric is of class 1.
     average : "macro", "micro" or int
         Mean of the classes' metrics, or the metric of their summed counts, or of one class only.
         A class whose divisor is 0 counts 0.

@@ -77,7 +77,7 @@ class Output(Metric):
     metric: Metric
 
     @property
-    def higher_is_better(self) -> bool:  # type: ignore[override]  # that of the metric
+    def higher_is_better(self) -> bool:  # type: ignore[override]
         """The inner metric's value."""
         return self.metric.higher_is_better
 

@@ -187,7 +187,7 @@ class InceptionV1(Module, pure=True):
 
 
 class AuxiliaryLoss(Loss):
-    """Cross entropy of the last logits, plus a share of that of each auxiliary head.
+    """Cross entropy of the last logits, plus a share of each auxiliary head's cross entropy.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class NeuMF(Module):
     ) -> None:
         if len(layers) < 2 or layers[0] % 2:
             raise SettingsError(
-                f"NeuMF.layers: expected an even width and those of layers, found {tuple(layers)}"
+                f"NeuMF.layers: expected an even width and layers' widths, found {tuple(layers)}"
                 "; half of the first layer's width goes to each of user and item"
             )
         key, half = 100 * seed, layers[0] // 2

@@ -62,7 +62,7 @@ class Group:
             raise SettingsError(
                 f"Group: expected a parameter whose name matches {self.pattern!r}{axes}, found "
                 f"none among the {len(layout.names)} of the model ({some})"
-                "; names are those of model.named_parameters(), with * for any letters"
+                "; take names from model.named_parameters(), with * for any letters"
             )
         return places
 
@@ -151,7 +151,7 @@ class Groups(Method):
         for place, name in enumerate(layout.names):
             if name in layout.frozen:
                 kinds[place] = len(self.groups) + 1
-        stops = layout.ranges.stops  # of what is in the vector
+        stops = layout.ranges.stops  # of the parameters in the vector
         ranges = Ranges(stops, tuple(kinds[: len(stops)])).joined()
         tables = tuple(zip(layout.names, kinds, strict=True))[len(stops) :]
         method = self.method.on(replace(layout, frozen=()))
@@ -228,7 +228,7 @@ class Groups(Method):
     def _ranges(self) -> Ranges:
         if self.ranges is None:
             raise SettingsError(
-                "Groups: expected on(Layout.of(model)) before a step, since names are those of a "
+                "Groups: expected on(Layout.of(model)) before a step, since names belong to a "
                 f"model's parameters; found patterns {[g.pattern for g in self.groups]} without one"
             )
         return self.ranges

@@ -17,7 +17,7 @@ from daskdl.rows import Rows
 
 Vector = NDArray[np.float32]
 
-#: Arrays (size,), beside which a schedule may have scalars ().
+#: Arrays (size,); a schedule may add scalars ().
 State = dict[str, NDArray[Any]]
 
 #: New weights and state.
@@ -78,7 +78,7 @@ class Method(Named, ABC):
     A joint method gets the terms of the vector and :meth:`row_terms` together.
     """
 
-    #: Numbers of which a slice takes whole multiples: each term is of one such stretch at most.
+    #: Slices have a multiple of so many numbers: each term is of one such stretch at most.
     unit = 1
 
     @property

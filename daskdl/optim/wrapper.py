@@ -36,7 +36,7 @@ class Wrapper(Method):
         return self.method.by_element
 
     def init(self, size: int) -> State:
-        """Return the state of the one inside, and the own."""
+        """Return the state of the method inside, and the wrapper's own state."""
         inner, of_wrapper = self.method.init(size), self.own_state(size)
         twice = inner.keys() & of_wrapper.keys()
         if twice:
@@ -48,7 +48,7 @@ class Wrapper(Method):
         return inner | of_wrapper
 
     def own_state(self, size: int) -> State:
-        """Return the own state, under names with an own prefix."""
+        """Return the wrapper's own state, under names with a prefix of its own."""
         return {}
 
     def on(self, layout: Layout) -> Self:
@@ -61,7 +61,7 @@ class Wrapper(Method):
         return None if inner is None else replace(self, method=inner)
 
     def inner(self, state: State) -> State:
-        """Return the state of the one inside."""
+        """Return the state of the method inside."""
         of_wrapper = self.own_state(0)
         return {name: value for name, value in state.items() if name not in of_wrapper}
 

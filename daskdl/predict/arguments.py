@@ -103,7 +103,7 @@ def as_samples(where: str, data: Any, y: Any = None, model: Any = None) -> Sampl
     """
     if isinstance(data, SampleSet):
         if y is not None:
-            wanted = "none beside a SampleSet, which has its own"
+            wanted = "none with a SampleSet, which has its own"
             if isinstance(y, int):
                 wanted += f" (epochs={y} is how often it is seen)"
             raise wrong(f"{where}, y", wanted, y)
@@ -115,7 +115,7 @@ def as_samples(where: str, data: Any, y: Any = None, model: Any = None) -> Sampl
     if not (hasattr(data, "shape") or isinstance(data, list) or is_nested(data)) or y is None:
         kinds = "a SampleSet, such as SampleSet.from_arrays(x=x, y=y), or X and y"
         if is_frame(data):
-            kinds = "the name of the label's column beside a DataFrame, y='label'"
+            kinds = "the name of the label's column with a DataFrame, y='label'"
         raise wrong(where, kinds, y if is_frame(data) else data)
     return SampleSet.from_arrays(x=_bare(data), y=_bare(y))
 

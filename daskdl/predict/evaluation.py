@@ -61,7 +61,7 @@ def evaluate_partition(
 ) -> Evaluation:
     """Return the evaluation of one partition by a model in inference.
 
-    No gradients are recorded. The functions are those of :meth:`SampleSet.map`; ``seeds`` for their
+    No gradients are recorded. The functions come from :meth:`SampleSet.map`; ``seeds`` for their
     Generators are a seed and the partition's number.
     """
     seed, number = seeds

@@ -89,7 +89,7 @@ def predictor_of(
 ) -> Predictor:
     """Return a predictor of the current model: the kept one if nothing has changed.
 
-    Arguments are those of `Predictor`.
+    For the arguments see `Predictor`.
 
     Examples
     --------

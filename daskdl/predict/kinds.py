@@ -85,7 +85,7 @@ def predict(
         )
     if tiling and tile is None:
         raise SettingsError(
-            f"predict: expected {', '.join(tiling)} beside tile, cells by axis such as "
+            f"predict: expected {', '.join(tiling)} together with tile, cells by axis such as "
             "{'y': 512, 'x': 512}, found no tile"
         )
     with using(client):
@@ -201,7 +201,7 @@ def _check_numbers(frame: Any, model: Module) -> None:
 def of_dataarray(
     predictor: Predictor, data: xr.DataArray, dims: Sequence[str] | None
 ) -> xr.DataArray:
-    """Return the results of a DataArray; its first dimension is that of the samples."""
+    """Return the results of a DataArray; samples are along its first dimension."""
     import xarray as xr
 
     if not data.ndim:

@@ -58,7 +58,7 @@ class Predictor:
     batch_size : int, optional
         Samples that pass through the model together; by default :meth:`tried` chooses.
     threads : int, optional
-        Arithmetic threads, by default those of the caller.
+        Arithmetic threads, by default the caller's.
     precision : str
         Precision of products, see :mod:`daskdl.kernels.runtime.precision`.
     part : str or int, optional
@@ -319,6 +319,6 @@ def _class_of(scores: Array) -> Array:
     if scores.ndim < 2 or scores.shape[-1] < 2:
         raise ShapeError(
             f"predict_class: expected a score for each of two or more classes, found results of "
-            f"shape {scores.shape}; compare those of predict with a threshold"
+            f"shape {scores.shape}; compare predict's results with a threshold"
         )
     return scores.argmax(-1)

@@ -139,7 +139,7 @@ def percentile(counts: Array, low: float, high: float) -> tuple[float, float]:
 def least_error(counts: Array, low: float, high: float) -> tuple[float, float]:
     """Return the range, shrunk by one factor at both ends, with the least mean square error.
 
-    Rounding has a mean square error of step ** 2 / 12, clipping that of the distance.
+    Rounding has a mean square error of step ** 2 / 12, clipping the square of the distance.
     """
     edges = np.linspace(low, high, len(counts) + 1)
     middles = (edges[1:] + edges[:-1]) / 2

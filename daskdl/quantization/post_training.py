@@ -57,7 +57,7 @@ def quantize(
     ends : bool
         Whether the first and the last layer become int8, too.
     error : float
-        Largest change of the results: its root mean square, relative to that of the results.
+        Largest change of the results: its root mean square, relative to the results' own.
     tried : int
         Number of samples to measure each layer's share of the change; with 0 ``error`` is ignored.
     client : distributed.Client, optional

@@ -153,8 +153,8 @@ class HammingIndex(Parted):
         if count > most:
             raise DataError(
                 f"HammingIndex.duplicates: expected at most {most:,} pairs within {radius} bits, "
-                f"found {count:,}; take a smaller radius, or search for the codes of which there "
-                "are many by within()"
+                f"found {count:,}; take a smaller radius, or search for frequent codes "
+                "by within()"
             )
         return pairs.pairs(whole, 8 * self.bytes, radius)
 

@@ -183,7 +183,7 @@ def _slack(vectors: Vectors, queries: Vectors) -> Scores:
 def _too_many(least: float, most: int) -> DataError:
     return DataError(
         f"VectorIndex.duplicates: expected at most {most:,} pairs with a product from {least}, "
-        "found more; take a larger number, or search for the vectors of which there are many"
+        "found more; take a larger number, or search for the frequent vectors"
     )
 
 

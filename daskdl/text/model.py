@@ -40,7 +40,7 @@ class TextModel:
     labels : list of str
         Names of the columns, for a classifier.
     threads : int, optional
-        Threads for arithmetic, by default those of the caller.
+        Threads for arithmetic, by default the caller's.
     precision : "float32" or "bf16"
     kind : str
         Kind of the folder's model, such as "bert".

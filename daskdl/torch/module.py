@@ -201,9 +201,9 @@ class TorchModule(TorchState):
             changed = [name for name in prior if after.get(name, prior[name]) != prior[name]]
             if changed:
                 logger.warning(
-                    "TorchModule: forward changes %s, which is no buffer: a fit changes that of "
-                    "the copies of its threads and workers, and this module's stays as it is; "
-                    "register_buffer makes it part of what is trained",
+                    "TorchModule: forward changes %s, which is no buffer: a fit changes it in "
+                    "the copies of its threads and workers, and in this module it stays as it is; "
+                    "register_buffer makes it part of the trained state",
                     ", ".join(changed),
                 )
         return output

@@ -87,7 +87,7 @@ class TorchState(Module):
         self._bind()
 
     def _read(self) -> None:
-        """Create parameters and buffers from those of the torch module."""
+        """Create parameters and buffers from the torch module's."""
         for name in (*self._names, *self._buffer_names):
             delattr(self, name)
         parameters, buffers = _state_of(self._module)

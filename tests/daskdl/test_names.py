@@ -69,7 +69,7 @@ def trainer() -> Trainer:
             "Trainer.fit: .*, found metrics=; give metrics= to Trainer$",
         ),
         (lambda: trainer().evaluate(SAMPLES, bs=2), "Trainer.evaluate: expected batch_size=, "),
-        (lambda: trainer().fit(SAMPLES, 3), r"none beside a SampleSet, .* \(epochs=3 is how often"),
+        (lambda: trainer().fit(SAMPLES, 3), r"none with a SampleSet, .* \(epochs=3 is how often"),
         (
             lambda: trainer().history["losss"],
             r"History: expected a column such as 'loss', ",

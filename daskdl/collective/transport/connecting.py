@@ -26,7 +26,7 @@ async def plain_socket(comm: Comm, connects: bool) -> PeerSocket:
 
     Both ends call this. The one that connected listens on a Unix socket and sends its name to the
     other, which tries to connect. That succeeds only on the same machine and in the same network
-    namespace, and the kernel tells each end who the other is. Otherwise the socket of the TCP
+    namespace, and the kernel identifies each end to the other. Otherwise the socket of the TCP
     connection is taken from the event loop.
 
     Raises

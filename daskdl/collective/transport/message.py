@@ -34,7 +34,7 @@ class PeerError(Exception):
 
 
 class Transport(Protocol):
-    """A way to send messages to peers and to receive theirs."""
+    """A way to exchange messages with peers."""
 
     def swap(self, head: Head, sends: Sends, receives: Mapping[int, Room]) -> dict[int, Any]:
         """Send messages to some peers, and return the notes of others' messages.

@@ -67,7 +67,7 @@ class PeerSocket:
         self._hand_on()
 
     def receive(self, head: Head, room: Room) -> None:
-        """Begin to receive a message; its arrays are written into those of ``room(note)``."""
+        """Begin to receive a message; its arrays are written into the arrays ``room(note)``."""
         self._expected = head, room
 
     @property

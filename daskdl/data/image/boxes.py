@@ -23,7 +23,7 @@ class Boxes:
         Left, top, right and bottom edge of each image's boxes, in pixels; a box around the whole
         image is (0, 0, width, height). Also sequences of N arrays.
     columns : mapping of str to Ragged (N) of (k, ...)
-        Further columns of the boxes, such as labels; dropped boxes drop theirs.
+        Further columns of the boxes, such as labels; dropped boxes drop their rows.
     name : str
         Name for errors.
 
@@ -96,7 +96,7 @@ class Boxes:
         for key, values in self.columns.items():
             self.columns[key] = np.concatenate([values[rest], others.columns[key]])[order]
 
-    # --- each image's boxes are moved by its own row of what is given
+    # --- each image's boxes are moved by its row of the argument
 
     def shift(self, by: Array) -> None:
         """Move them by (N, 2) columns and rows."""

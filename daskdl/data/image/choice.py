@@ -81,7 +81,7 @@ def RandomApply(transform: Transform, probability: float = 0.5) -> RandomChoice:
 
 @dataclass(frozen=True)
 class PerImage(Transform):
-    """Make a transform of a function of one image, such as those of scikit-image.
+    """Make a transform of a function of one image, such as a function of scikit-image.
 
     Boxes and masks do not change. So if a batch has some, the function must not move pixels.
 

@@ -215,7 +215,7 @@ class Images:
             self.boxes.clip(edges)
 
     def map_affinely(self, forward: Array, sizes: Ints, colour: Array) -> None:
-        """Map images by (N, 2, 3), from an image's columns and rows to those of the result.
+        """Map images by (N, 2, 3), from columns and rows of an image to the result's.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ class BlockPartition(Partition):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes in memory now."""
         loaded = [future for future in list(self._held.values()) if future.done()]
         return sum(f.result().nbytes for f in loaded if f.exception() is None)
 

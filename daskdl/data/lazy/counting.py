@@ -27,7 +27,7 @@ def count_of(partition: Partition, number: int) -> Count:
 
 
 class Uncounted(Derived):
-    """A recipe whose number of samples only loading tells, until they were counted."""
+    """A recipe whose number of samples is unknown until they are loaded and counted."""
 
     def __init__(self, recipe: Recipe) -> None:
         super().__init__([recipe], itself, None, recipe.nbytes)
@@ -58,7 +58,7 @@ class Uncounted(Derived):
 
     @property
     def schema(self) -> Schema | None:
-        """Shape and dtype of each array, if the recipe tells."""
+        """Shape and dtype of each array, if the recipe knows them."""
         return self._recipe.schema
 
     def __len__(self) -> int:

@@ -15,8 +15,8 @@ from daskdl.data.recipe import Arrays, Loadable, Positions, Recipe
 class Derived(Recipe):
     """A partition made of others; a task carries the transformation only, not the inputs.
 
-    The transformation pickles, and always gives the same result. The length is None if only loading
-    tells it, see :class:`~daskdl.data.lazy.counting.Uncounted`.
+    The transformation pickles, and always gives the same result. The length is None until loading
+    shows it, see :class:`~daskdl.data.lazy.counting.Uncounted`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Derived(Recipe):
 
     @property
     def is_shuffled(self) -> bool:
-        """Whether the samples are those of ``SampleSet.shuffle``, here or in an input."""
+        """Whether ``SampleSet.shuffle`` made the samples, here or in an input."""
         shuffles = isinstance(self.transform, Select) and self.transform.is_shuffle
         return shuffles or super().is_shuffled
 
@@ -112,7 +112,7 @@ class Loaded(Recipe):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Bytes in memory."""
         return self.partition.nbytes
 
     def __len__(self) -> int:

@@ -19,7 +19,7 @@ class FromTasks(Recipe):
     """A partition made of the results of Dask's tasks, which may be on the workers already.
 
     ``transform`` makes it of the results of the tasks ``keys``. In the graph ``tasks`` a Future
-    stands for an existing result. The length is None if only loading tells it.
+    stands for an existing result. The length is None until loading shows it.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ class JoinedPartition(Partition):
         self._partitions = list(partitions)
         lengths, more = [len(p) for p in partitions], [len(p.weights) for p in partitions]
         self._length = sum(lengths)
-        # All parts' samples, and then all of which epochs draw, stand one part after the other.
+        # First all parts' samples, one part after the other, then all that epochs draw.
         both = np.repeat([0, 1] * len(lengths), np.stack([lengths, more], 1).ravel())
         self._order = np.argsort(both, kind="stable")
         self._firsts = np.cumsum([0, *(n + m for n, m in zip(lengths, more, strict=True))])

@@ -30,7 +30,7 @@ class Select:
 
     @property
     def is_shuffle(self) -> bool:
-        """Whether the positions are those of ``SampleSet.shuffle``."""
+        """Whether ``SampleSet.shuffle`` drew the positions."""
         return isinstance(self.positions, Permuted) and self.positions.purpose == SHUFFLED
 
     def __call__(self, partition: Partition) -> Partition:

@@ -40,7 +40,7 @@ def graph_of(
     """Return the tasks that load recipes, and the tasks behind them.
 
     A recipe that stands alone is one task. A recipe that is an input of several, or needs Dask's
-    own tasks, is a task after those of its inputs, so that nothing is loaded twice, and data on a
+    own tasks, is a task after its inputs' tasks, so that nothing is loaded twice, and data on a
     worker are used there.
 
     ``named`` makes a task's key from a recipe's number. The task calls ``function(recipe, i)`` for

@@ -31,7 +31,7 @@ def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
 
     ``to_delayed`` or ``dask.optimize`` gives the task of a partition of frames, arrays, bags,
     delayed objects and xarray's objects. A frame's expression must be optimized first: its own keys
-    differ from those of the optimized graph.
+    differ from the optimized graph's.
 
     Shuffles use tasks: a peer-to-peer shuffle needs a barrier on the cluster. A partition that is
     loaded alone, or again after its worker died, cannot wait for one.
@@ -164,8 +164,8 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
             array = da.from_array(np.asarray(array), chunks=(rows, *(-1,) * (np.ndim(array) - 1)))
         if unknown and (not np.isnan(array.chunks[0]).all() or len(array.chunks[0]) != len(rows)):
             raise DataError(
-                "SampleSet.from_arrays: expected the same chunks in all, of which the lengths are "
-                f"unknown, found {len(rows)} and {array.chunks[0]} of {name}; call "
+                "SampleSet.from_arrays: expected the same chunks, of unknown lengths, in all "
+                f"arrays, found {len(rows)} and {array.chunks[0]} of {name}; call "
                 "compute_chunk_sizes() on them first"
             )
         whole = dict.fromkeys(range(1, array.ndim), -1)

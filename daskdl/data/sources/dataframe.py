@@ -94,7 +94,7 @@ class Columns:
 
     def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
         values = [_column(frame[column]) for column in columns]
-        # Numpy takes whole numbers beside lengths of time for microseconds.
+        # In an array with lengths of time, numpy takes whole numbers for microseconds.
         mixed = len({value.dtype.kind in "biufc" or value.dtype.kind for value in values}) > 1
         try:
             if not mixed:

@@ -221,7 +221,7 @@ class Table:
         return parts if partitions else _together(parts)
 
     def _is_stored(self, connection: Any) -> bool:
-        """Return whether rows have the transaction that wrote them; those of views do not."""
+        """Return whether rows have the transaction that wrote them; rows of views do not."""
         query = "SELECT relkind IN ('r', 'm', 'p') FROM pg_class WHERE oid = to_regclass(%s)"
         kind = connection.execute(query, [self._table().as_string(connection)]).fetchone()
         return bool(kind and kind[0])
@@ -313,8 +313,8 @@ class KeyRange(Excerpt):
             )
         if written != self.written:
             raise DataError(
-                f"{self.columns.name}: expected the {self.rows} rows of which the samples were "
-                "made, found some that were written since; make the samples anew, and begin "
+                f"{self.columns.name}: expected the {self.rows} rows that the samples were made "
+                "of, found some that were written since; make the samples anew, and begin "
                 "training anew"
             )
         return self.columns(frame)

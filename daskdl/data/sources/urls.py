@@ -135,7 +135,7 @@ def check_version(version: str, url: str, expected: str) -> None:
     """Raise a DataError if the version at a URL is not the expected one."""
     if expected and version and version != expected:
         raise DataError(
-            f"{url}: expected the file of which the samples were made, {expected}, found another "
+            f"{url}: expected the file that the samples were made of, {expected}, found another "
             f"in its place, {version}; make the SampleSet anew, and begin training anew"
         )
 

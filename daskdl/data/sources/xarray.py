@@ -35,7 +35,7 @@ def from_xarray(
         path = located(data)
         stored = ZarrArrays(path, {name: name for name in columns_of(fields)})
         source = StoredVariables(stored, dim, dict(fields))
-        source()  # whatever else it is, is told
+        source()  # raises an error for any other content
         return slice_recipes(replace(source, stored=stored.known()), partitions, path)
     if isinstance(data, xr.DataArray):
         only = str(data.name or "x")

@@ -18,7 +18,7 @@ from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.urls import check_version, located, version_at, version_in
 from daskdl.errors import DataError, SettingsError
 
-#: Chunks, files, rows are put together until they are so many bytes, unless partitions are told.
+#: Bytes up to which chunks, files or rows are joined, unless the number of partitions is given.
 PARTITION_BYTES = 64_000_000
 
 
@@ -54,7 +54,7 @@ class SliceRecipe(Excerpt):
 class ZarrArrays:
     """Arrays of a zarr group by their paths, opened on the worker that reads.
 
-    ``versions`` are those of each array's :func:`first_chunk`. They tell a store that was replaced
+    ``versions`` are of each array's :func:`first_chunk`. They distinguish a store that was replaced
     from one that has grown.
     """
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 
 Array = NDArray[Any]
-#: A value of a category, of which a model file can hold any.
+#: A value of a category; a model file can have any of these types.
 Value = str | int | float | bool
 
 DAY, YEAR = 86_400.0, 365.2425 * 86_400.0

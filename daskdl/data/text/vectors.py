@@ -75,7 +75,7 @@ class Vectors:
 def read_vectors(path: str | os.PathLike[str], vocabulary: Container[str] | None = None) -> Vectors:
     """Read a file of lines ``word number number ...``.
 
-    A word may contain spaces, as some of GloVe's do: the first line tells how many numbers each
+    A word may contain spaces, as some of GloVe's do: the first line says how many numbers each
     line has. A first line of two whole numbers, as in word2vec's text format, is skipped. If a word
     occurs twice, its first vector counts. Lines of unwanted words with enough fields are skipped;
     their numbers are not checked.

@@ -22,8 +22,8 @@ def language_windows(
 ) -> SampleSet:
     """Return samples of ``steps`` tokens ``x`` and, for each of them, the token after it, ``y``.
 
-    The tokens of a partition are held once, however many windows overlap on them. Tokens behind
-    the last whole window are left out.
+    The tokens of a partition are in memory once, however many windows overlap on them. Tokens
+    behind the last whole window are left out.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def language_windows(
     steps : int
         Tokens of a window.
     stride : int, optional
-        From the beginning of a window to that of the next; ``steps`` by default, so that each
+        From the beginning of a window to the next beginning; ``steps`` by default, so that each
         token is predicted once.
     partitions : int
         Of nearly as many windows each.
@@ -129,7 +129,7 @@ class TokenWindowRecipe(Excerpt):
 
 @dataclass(frozen=True)
 class TokenWindows(Partition):
-    """A partition of windows over tokens int32 (n,) held once."""
+    """A partition of windows over tokens int32 (n,), which are in memory once."""
 
     tokens: NDArray[np.int32] = field(repr=False)
     steps: int

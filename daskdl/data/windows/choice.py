@@ -47,7 +47,7 @@ def from_windows(
     masks = [keep.astype(bool) for keep, _ in results]
     if not any(keep.any() for keep in masks):
         raise DataError(
-            "SampleSet.from_windows, where: expected at least one window of which it is true, "
+            "SampleSet.from_windows, where: expected at least one window that it accepts, "
             f"found none of {sum(map(len, masks))}"
         )
     if weights is None:

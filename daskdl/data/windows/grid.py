@@ -115,7 +115,7 @@ def check_alike(scenes: Sequence[Windowed]) -> None:
     other = next((schema for schema in schemas if schema != schemas[0]), None)
     if not schemas or other is not None:
         raise DataError(
-            "SampleSet.from_windows: expected scenes of which windows have the same arrays, "
+            "SampleSet.from_windows: expected scenes whose windows have the same arrays, "
             f"{schemas[0] if schemas else 'at least one scene'}, found {other}"
         )
 

@@ -112,7 +112,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class WindowPartition(Partition):
-    """Windows over arrays that are held once, even if windows overlap."""
+    """Windows over arrays that are in memory once, even if windows overlap."""
 
     arrays: Mapping[str, Any] = field(repr=False)
     cut: Cut

@@ -102,7 +102,7 @@ def _ordered(config: dict[str, Any], by_layer: dict[str, list[Array]]) -> dict[s
 
 
 def _own(layer: Any) -> dict[str, Array]:
-    """Return a layer's own arrays, without those of its child layers."""
+    """Return a layer's own arrays, without its child layers' arrays."""
     return {name: tensor.data for name, tensor in layer.held() if "." not in name}
 
 

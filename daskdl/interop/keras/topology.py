@@ -46,7 +46,7 @@ class Topology(NamedTuple):
 
 
 def topology(config: dict[str, Any], where: str) -> Topology:
-    """Return the layers of a Sequential or functional model, with those of nested models.
+    """Return the layers of a Sequential or functional model and of nested models.
 
     Refuse subclassed models, and models that pass more than tensors to layers.
     """

@@ -199,7 +199,7 @@ class Emitter:
         if reshaping and len(growing) == 1:
             return self.integers(*(-1 if slope else rest for slope, rest in lengths))
         if self.batch is None:
-            raise SettingsError("expected an input whose first axis is that of the samples")
+            raise SettingsError("expected an input with the samples along its first axis")
         parts = []
         for slope, rest in lengths:
             if not slope:

@@ -157,8 +157,8 @@ def dtype_of(number: int, where: str) -> np.dtype[Any]:
     """Return the dtype for ONNX's number; a ModelFileError for unsupported ones."""
     if number not in DTYPES:
         raise ModelFileError(
-            f"{where}: numbers of type {REFUSED.get(number, number)} are not supported; those of "
-            "float32, float64, float16, integers of 8 to 64 bits and bool are"
+            f"{where}: numbers of type {REFUSED.get(number, number)} are not supported, "
+            "but float32, float64, float16, integers of 8 to 64 bits and bool"
         )
     return np.dtype(DTYPES[number])
 

@@ -31,7 +31,7 @@ _MESSAGES: dict[str, dict[int, str]] = {
     "shape": {1: "other"},
     "other": {},
 }  # fmt: skip
-#: Fields of packed integers, each of which takes up to eight bytes of memory.
+#: Fields of packed integers; each integer takes up to eight bytes of memory.
 _INTEGERS = {("tensor", 1), ("tensor", 5), ("tensor", 7), ("tensor", 11), ("attribute", 8)}
 #: Bytes of memory for a message, a text and a number.
 _MESSAGE, _TEXT, _NUMBER = 256, 64, 8

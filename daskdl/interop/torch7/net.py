@@ -15,7 +15,7 @@ from daskdl.tensor import Array
 
 #: Largest depth of nested modules, and number of modules in a network.
 _DEEPEST, _MOST = 60, 20_000
-#: Packages whose modules equal those of nn.
+#: Packages whose modules equal the modules of nn.
 _SAME = ("cudnn.", "ccn2.", "inn.")
 
 

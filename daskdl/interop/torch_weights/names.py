@@ -96,7 +96,7 @@ def _behind_flatten(model: Module) -> dict[int, int]:
 
 
 def _in_order(module: Sequential) -> Iterator[Any]:
-    """Yield the layers of a Sequential in order, with those of nested ones."""
+    """Yield the layers of a Sequential and of nested ones in order."""
     for layer in module.layers:
         yield from _in_order(layer) if isinstance(layer, Sequential) else [layer]
 

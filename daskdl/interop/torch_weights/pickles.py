@@ -44,7 +44,7 @@ _ROOM = 30_000_000
 def load(file: IO[bytes], make: Make, persistent: Callable[[Any], Any], where: str) -> Any:
     """Read one pickle of a file in memory.
 
-    ``make`` returns the value of a call, ``persistent`` that of a persistent id.
+    ``make`` returns the value of a call, ``persistent`` the value of a persistent id.
     Raises DataError when the pickle is damaged, or does more than make plain data.
     """
     with reading(where, "file of torch.save", DataError):

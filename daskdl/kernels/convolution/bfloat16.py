@@ -1,6 +1,6 @@
 """Convolution in bfloat16: images and gradients are rounded to pairs once, weights in each call.
 
-Sums are those of :mod:`daskdl.kernels.convolution.direct`, over pairs of channels, and in the
+Sums are made as in :mod:`daskdl.kernels.convolution.direct`, over pairs of channels, and in the
 gradient to the weights over pairs of pixels. See :mod:`daskdl.kernels.products.bfloat16`.
 """
 
@@ -27,7 +27,7 @@ Pairs = NDArray[np.uint32]
 
 #: Least channels and filters for pairs.
 LEAST = 16
-#: Most pairs of a pixel for which blocks of 14 rows are faster than those of 6: the start and end
+#: Most pairs of a pixel for which blocks of 14 rows are faster than blocks of 6: the start and end
 #: of a block take as long as some twenty summands.
 SHALLOW = 64
 #: Pixels that the gradient to the weights sums together, an even number.

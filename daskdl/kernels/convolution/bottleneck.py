@@ -40,7 +40,7 @@ WEIGHTS = 512 << 10
 class Bottleneck(Prepared):
     """A depthwise and a pointwise convolution, and maybe a pointwise one before, as one kernel.
 
-    The limits are those of the intermediate results.
+    The limits apply to the intermediate results.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, finish, which, start,
     # Blocks of about equal length: a short last one would read all panels for a few pixels.
     blocks = max(1, -(-(stop - start) // (GROUPS * ROWS)))
     block = -(-(stop - start) // (blocks * ROWS)) * ROWS
-    # If rows are contiguous, ``ahead`` leads from those of a block to those of the next.
+    # If rows are contiguous, ``ahead`` leads from a block's rows to the next block's.
     close = (offsets.shape[0] == 1) & (step_down == 1) & (step_across == 1)
     ahead = block * channels * size
     for first in range(start, stop, block):

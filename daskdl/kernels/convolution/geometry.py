@@ -82,7 +82,7 @@ class Geometry(NamedTuple):
 @lru_cache(256)
 def _offsets(geometry: Geometry) -> Indices:
     taps = np.indices(geometry.kernel).reshape(2, -1).T
-    # C-contiguous, as those of phases are: kernels are compiled for one layout.
+    # C-contiguous like the offsets of phases: kernels are compiled for one layout.
     return np.ascontiguousarray(taps * geometry.dilation - (geometry.pad[0], geometry.pad[2]))
 
 

@@ -1,6 +1,6 @@
 """Convolution in inference: weights are packed once, and results finished with their sums.
 
-A shape's way is that of :mod:`daskdl.kernels.convolution.conv2d`, but the order of sums never
+A shape's way is as in :mod:`daskdl.kernels.convolution.conv2d`, but the order of sums never
 depends on the number of images: an image's result has the same bits in any batch.
 """
 
@@ -130,8 +130,8 @@ class Convolution(Prepared):
 class JoinedConvolution:
     """A pointwise convolution of several arrays' joined channels, normed and limited.
 
-    The convolution's way is "pointwise"; scale and shift (channels,) are the norm's, the limits
-    those of the normed channels.
+    The convolution's way is "pointwise"; scale and shift (channels,) are the norm's; the limits
+    apply to the normed channels.
     """
 
     def __init__(

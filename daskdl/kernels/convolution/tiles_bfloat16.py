@@ -79,7 +79,7 @@ def _round(x, offsets, plan, rows, columns, rounded, which, start, stop):
 def _cuts(taps: int, pairs: int) -> NDArray[np.int64]:
     """Return the first summand of each part of a window's sum, and the end, int64 (parts + 1,).
 
-    They are those of :mod:`daskdl.kernels.convolution.direct`.
+    They are the same as in :mod:`daskdl.kernels.convolution.direct`.
     """
     slices = -(-pairs // DEPTH)
     length = -(-pairs // slices)

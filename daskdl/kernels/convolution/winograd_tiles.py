@@ -64,7 +64,7 @@ def inputs(x, v, strip, step, kernel, top, left, rows, columns, start, stop, ori
 
     A strip holds all tiles' numbers of ``strip`` channels, which are all channels or a divisor of
     ``CHUNK``; it begins ``step`` numbers after the one before. A tile's place counts from
-    ``origin``; its corner is (top, left) before that of its results, on (rows, columns) of results.
+    ``origin``; its corner is (top, left) before its results' corner, on (rows, columns) of results.
     """
     corner = top, left, -(-rows // _M), -(-columns // _M)
     _transform(x, v, strip, step, kernel, False, corner, start, stop, origin, spare)
@@ -141,7 +141,7 @@ def filters(packed, kernel, channels, panels):
 def products(v, width, panels, results, sums, count, first, channels, table):
     """Multiply ``count`` tiles of v with panels (panels, points, at least channels, COLUMNS).
 
-    The panels are those of ``channels`` channels from ``first`` on; unless ``first`` is 0, the
+    The panels are for ``channels`` channels from ``first`` on; unless ``first`` is 0, the
     products are added to the results. ``table`` (at least count / ROWS, SEGMENT + ROWS) gets the
     microkernel's addresses.
     """
@@ -176,7 +176,7 @@ def products(v, width, panels, results, sums, count, first, channels, table):
 def outputs(results, sums, kernel, y, first_filter, last_filter, start, stop, add, spare, finish):
     """Transform products back to the filters' results on the tiles ``start`` to ``stop`` of y.
 
-    The products are those of these tiles and filters: (points, tiles * sums + rest). ``finish`` is
+    The products of these tiles and filters are (points, tiles * sums + rest). ``finish`` is
     None or a :class:`daskdl.kernels.products.finish.Finish`.
     """
     rows, columns, all_filters = y.shape[1:]

@@ -122,8 +122,8 @@ class _Vector:
 def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) -> Any:
     """Return a numba function that maps a tile X to ``matrix @ X @ matrix.T``, by channel.
 
-    With ``add`` it adds the result to the target. One that ``finishes`` takes four more arguments,
-    those of :func:`daskdl.kernels.products.finish.kinds`.
+    With ``add`` it adds the result to the target. One that ``finishes`` takes four more
+    arguments, see :func:`daskdl.kernels.products.finish.kinds`.
 
     Arguments are an array of the dtype; address, row step and column step of the source; the same
     of the target; and the number of channels, contiguous in both, a multiple of ``LANES`` above 0.

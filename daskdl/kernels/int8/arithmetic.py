@@ -2,7 +2,7 @@
 
 A word has 32 bits: four unsigned numbers of A, or four signed ones of B, successive summands.
 VPDPBUSD of AVX512_VNNI and AVX_VNNI adds up the four products (Intel, Software Developer's Manual,
-volume 2). Without it numbers are widened to 16 bits, those of B in advance, and VPMADDWD multiplies
+volume 2). Without it numbers are widened to 16 bits, B's in advance, and VPMADDWD multiplies
 them two by two: the 8-bit instruction of AVX2, VPMADDUBSW, saturates sums at 16 bits.
 """
 

@@ -61,7 +61,7 @@ class Panels(NamedTuple):
 
     ``words`` (panels, taps * words, COLUMNS or twice as many) have four numbers each, one for a
     depthwise convolution, or two without VPDPBUSD. ``columns`` (3, panels * COLUMNS) are the sums'
-    first summands, then scale and bias as bits of float32. ``filters`` are those of a group, whose
+    first summands, then scale and bias as bits of float32. ``filters`` are a group's, whose
     panels are contiguous; ``channels`` is the step from group to group. ``depthwise`` columns are
     channels.
     """
@@ -88,7 +88,7 @@ def work_of(
 ) -> Callable[[], object]:
     """Return a function that writes a convolution's results to y at each call.
 
-    x (N, H, W, in) has a multiple of 4 channels; if a tap has more channels, they are those of the
+    x (N, H, W, in) has a multiple of 4 channels; if a tap has more channels, they belong to the
     next pixels. ``zero`` is the byte that stands for 0; it pads the images. y (N, rows, columns,
     out) is float32, or uint8 if the end has a scale ``into``; both are C-contiguous.
     """

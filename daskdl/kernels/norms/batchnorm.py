@@ -189,7 +189,7 @@ def affine(variance, eps, weight, bias):
 def shares(inverse, scale, sums, rows):
     """Return the shares of mean and variance in the gradient to the input: offset, slope, (2, C).
 
-    ``sums`` (2, C) are those of :func:`gradient_sums` over ``rows`` rows.
+    ``sums`` (2, C) come from :func:`gradient_sums` over ``rows`` rows.
     """
     shares_of = np.empty(sums.shape)
     for c in range(scale.size):

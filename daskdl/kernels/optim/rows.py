@@ -2,7 +2,7 @@
 
 The gradient has the form of :func:`daskdl.kernels.vectors.embedding.row_gradient`: (ids, rows),
 each id once. The kernels of whole vectors step the rows, to the same bits. SGD and Adagrad without
-momentum and weight decay do not change a number without a gradient, so the result is that of a step
+momentum and weight decay do not change a number without a gradient, so the result equals a step
 of the whole table. With other methods, rows without a gradient do not change either: moments wait
 (as in PyTorch's SparseAdam), and nothing decays.
 """

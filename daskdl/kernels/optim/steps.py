@@ -45,7 +45,7 @@ def step(
     ``factors`` (K, F), of the weights' dtype, have a row for each kind of range. ``ranges`` are the
     ends of consecutive ranges and each one's row, or -1 for a range that does not change; without
     it, all is one range. With ``overwrite``, weights and state are changed in place if they are
-    writable vectors of one dtype; this needs no other memory. If lengths differ, such as those of
+    writable vectors of one dtype; this needs no other memory. If lengths differ, as in
     another model's state, a ShapeError is raised before any write.
     """
     for name, array in (("gradient", gradient), *(("state", a) for a in state)):

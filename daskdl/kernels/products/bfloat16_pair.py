@@ -1,7 +1,7 @@
 """Products of pairs of bfloat16 numbers, added to float32 sums: the same bits on all processors.
 
-A pair has 32 bits; the first number in memory is the lower half. A sum adds the product of the
-upper halves first, then that of the lower ones, each by a fused multiply-add that rounds to the
+A pair has 32 bits; the first number in memory is the lower half. A sum adds the upper
+halves' product first, then the lower halves', each by a fused multiply-add that rounds to the
 nearest, ties to even. Denormals count as zeros, before and after. The instruction VDPBF16PS of
 AVX512_BF16 does this (Intel, Software Developer's Manual, volume 2); without it, float32 arithmetic
 does the same.

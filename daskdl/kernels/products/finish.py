@@ -49,7 +49,7 @@ class Finish(NamedTuple):
     limits: Array
 
 
-#: numba types after those of a product: the bias' address, bytes from a result to its residual (0
+#: numba types that follow a product's: the bias' address, bytes from a result to its residual (0
 #: for none), and both limits.
 def kinds(like: Any) -> tuple[Any, ...]:
     """Return the types of the arguments of :func:`write_finished`."""

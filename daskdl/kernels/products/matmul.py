@@ -26,7 +26,7 @@ Array = NDArray[np.floating]
 
 #: Multiplications above which long products use :mod:`daskdl.kernels.products.outer`.
 FEW = 1 << 18
-#: Time of a multiplication and addition, relative to that of packing a number.
+#: Time of a multiplication and addition, relative to the time of packing a number.
 MULTIPLICATION = 1 / 48
 
 _ROWS, _COLUMNS, _MATRICES, _SUMMANDS = range(4)  # kinds of parts

@@ -57,7 +57,7 @@ def product_of(
     """Return a numba function that computes one block of ``rows`` x ``COLUMNS`` or of a half panel.
 
     One that ``finishes`` takes more arguments: a table of addresses, and an offset from them, of
-    earlier sums for ``add``; those of :mod:`daskdl.kernels.products.finish`; and the number of
+    earlier sums for ``add``; a finish (:mod:`daskdl.kernels.products.finish`); and the number of
     columns of a ``narrow`` panel. Pairs of bfloat16 are multiplied in one ``way`` of
     :data:`~daskdl.kernels.products.bfloat16_pair.ARITHMETICS`, by default the fastest.
 

@@ -136,7 +136,7 @@ def _operand_of(a, panels):
 
 @jit
 def _rounded(a, rows, pairs):
-    """Return rows (rows, pairs) of pairs: those of a, rounded; rows after them are arbitrary."""
+    """Return rows (rows, pairs) of pairs: the rows of a, rounded; rows after them are arbitrary."""
     words = np.empty((rows, pairs), np.uint32)
     for r in range(a.shape[0]):
         source, target = address(a) + r * a.strides[0], address(words) + r * pairs * 4

@@ -39,7 +39,7 @@ def packed_weights(weight: Array, taps: NDArray[np.int64], by_input: bool, name:
 def transpose(context, like, source, source_step, target, target_step):
     """Transpose ``LANES`` rows of ``LANES`` numbers from one address to another.
 
-    Blocks off the diagonal are swapped, those of half the side first (J. O. Eklundh, 1972).
+    Blocks off the diagonal are swapped, blocks of half the side first (J. O. Eklundh, 1972).
     """
     signature = types.void(like, *[types.intp] * 4)
 

@@ -1,6 +1,6 @@
 """The gradient to weights in the order of AMX's tiles: sums over positions, 32 at a time.
 
-The positions are those of :mod:`daskdl.kernels.tiles.positions`, over all images; positions without
+The positions are as in :mod:`daskdl.kernels.tiles.positions`, over all images; positions without
 a result have a gradient of zero. Pairs of positions of the results' gradients are transposed to
 tiles of A. Pairs of neighbouring pixels already are tiles of B: pairs that begin at even positions
 and, for taps at an odd distance, pairs that begin at odd ones.
@@ -44,7 +44,7 @@ def weight_gradient(x: NDArray[Any], dy: NDArray[Any], positions: Positions) -> 
     """Return the sums (out, taps, in) over all windows of dy times each tap's pixel of x.
 
     x (N, H, W, in) and dy (N, rows, columns, out) are C-contiguous and both float32, or uint16:
-    bfloat16 numbers. Positions are those of the windows on x.
+    bfloat16 numbers. Positions are of the windows on x.
     """
     filters, channels = dy.shape[3], x.shape[3]
     taps, phases, count = positions.taps, positions.phases, positions.length

@@ -1,8 +1,8 @@
 """The sums of AMX's tiles by ordinary vectors: the same bits on every processor.
 
-A tile adds 32 products of bfloat16 numbers to a sum. It sums the products of the pairs' lower
-halves from zero, one after the other, by fused multiply-adds, and separately those of the upper
-halves; then it adds lower + upper to the sum. Denormals count as zeros, before and after.
+A tile adds 32 products of bfloat16 numbers to a sum. It sums the lower halves' products
+from zero, one after the other, by fused multiply-adds, and separately the upper halves'
+products; then it adds lower + upper to the sum. Denormals count as zeros, before and after.
 (Found by comparison with a processor, bit by bit, over exponents from -120 to 40.)
 """
 

@@ -1,7 +1,7 @@
 """Products of a few rows with panels in the order of AMX's tiles, inside other kernels.
 
-Panels are those of products of pairs, (panels, summed / 2, COLUMNS) words, filled with zeros up to
-whole tiles of 16 pairs.
+Panels are laid out as for products of pairs: (panels, summed / 2, COLUMNS) words, filled with zeros
+up to whole tiles of 16 pairs.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def work_of(
     """Return a function that writes the products of windows and weights to y.
 
     x (N, H, W, in) is float32, or uint16: bfloat16 numbers; y (N, rows, columns, out); both are
-    C-contiguous. The positions are those of the windows on x, the panels come from
+    C-contiguous. The positions are of the windows on x, the panels come from
     :func:`daskdl.kernels.tiles.weights.panels_of`; the bias in ``finish`` has a number for each
     column of the panels. The target is all of y by default.
     """

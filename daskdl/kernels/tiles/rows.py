@@ -127,7 +127,7 @@ def place_of(phase, sizes, position):
 def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
     """Write the rows of the positions ``first`` to ``last`` of all phases, one after the other.
 
-    x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes are those of
+    x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes come from
     :class:`~daskdl.kernels.tiles.positions.Positions`. Rows at the target's address are ``pitch``
     bytes apart; each has ``pairs`` pairs, at least as many as a pixel.
     """

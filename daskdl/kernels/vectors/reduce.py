@@ -158,7 +158,7 @@ def _largest_of_floats(x, r):
     lowest, rest, sign = np.int32(-(2**31)), np.int32(0x7FFFFFFF), np.int32(31)
 
     # As integers, with the bits of negative ones inverted, floats keep their order; and LLVM
-    # vectorises the maximum of integers, unlike that of floats.
+    # vectorises the maximum of integers, but not of floats.
     def implementation(x, r):
         top = lowest
         for c in range(x.shape[1]):

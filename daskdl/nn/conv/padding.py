@@ -137,7 +137,7 @@ class Crop(Module, pure=True):
         pairs = _pairs(self, x, self.widths)
         if any(n <= sum(cut) for n, cut in zip(x.shape[1:-1], pairs[1:-1], strict=True)):
             raise ShapeError(
-                f"Crop: expected axes longer than what is cut off, {self.widths}, found "
+                f"Crop: expected axes longer than the cut, {self.widths}, found "
                 f"{tuple(x.shape)}"
                 "; cut less off"
             )

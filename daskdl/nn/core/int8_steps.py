@@ -1,4 +1,4 @@
-"""Steps of int8 for graphs with quantised nodes, such as those of onnxruntime's quantizer.
+"""Steps of int8 for graphs with quantised nodes, such as onnxruntime's quantizer makes.
 
 Operators of integers become QuantizeLinear and DequantizeLinear around operators of floats:
 QLinearConv is ``Q(Conv(DQ(x), DQ(w), bias))``, as ONNX defines it, and so are onnxruntime's own
@@ -82,7 +82,7 @@ def _triples(names: list[str]) -> list[tuple[str, ...]]:
 
 
 def _bias(constants: dict[str, Array], name: str, x: str, w: str, alpha: float) -> Array | None:
-    """Return as float32 a bias of integers whose scale is that of the sums."""
+    """Return as float32 a bias of integers that has the sums' scale."""
     bias, of_x, of_w = (constants.get(n) for n in (name, x, w))
     if bias is None or of_x is None or of_w is None:
         return None

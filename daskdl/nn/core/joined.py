@@ -70,7 +70,7 @@ class Joined:
         return self.whole[self.grad.size :]
 
     def zero_grad(self) -> None:
-        """Set all gradients to zero; those of tables to None."""
+        """Set all gradients to zero, gradients of tables to None."""
         clear(self.grad)
         for table in self.tables.values():
             table.grad = None

@@ -113,7 +113,7 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     Parameters
     ----------
     model : Module
-        Its class and those of all its modules must be importable where it is loaded.
+        The classes of the model and of all its modules must be importable where it is loaded.
     path : path or URL
         By convention with the suffix ``.safetensors``; a URL is one of fsspec's, ``s3://...``.
     metadata : dict, optional

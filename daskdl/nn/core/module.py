@@ -265,7 +265,7 @@ class Module(Structure, Predicting):
             module.numbers_changed()
 
     def zero_grad(self) -> None:
-        """Set all gradients to zero; those of tables to None."""
+        """Set all gradients to zero, gradients of tables to None."""
         self.joined.zero_grad()
 
     # --- in and out

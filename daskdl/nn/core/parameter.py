@@ -129,7 +129,7 @@ class Buffer(Tensor):
 
 
 class Frozen(Tensor):
-    """A weight that no fit changes, such as those of a model with adapters.
+    """A weight that no fit changes, such as the weights of a model with adapters.
 
     It is in model files, but not in :attr:`Module.vector` or checkpoints: a fit sends it to each
     worker once. To exclude a :class:`Parameter` from training for a while, use

@@ -39,7 +39,7 @@ def set_requires_grad(model: Structure, names: tuple[str, ...], wanted: bool) ->
             raise SettingsError(
                 f"{type(model).__name__}: expected the name of a parameter or module in it, such "
                 f"as {near}, found {name!r}"
-                "; names are those of named_parameters(), with * for any letters"
+                "; take names from named_parameters(), with * for any letters"
             )
         chosen += [owned[one] for one in fitting]
     for parameter in itertools.chain.from_iterable(chosen):

@@ -38,7 +38,7 @@ class Row:
 class Summary:
     """All modules in the order in which they finished, and sums over them.
 
-    ``parameters`` of a row exclude those of inner modules, so that they add up.
+    A row's ``parameters`` exclude inner modules' parameters, so that rows add up.
     """
 
     rows: tuple[Row, ...]
@@ -86,7 +86,7 @@ def summarise(
 ) -> Summary:
     """Run one sample of zeros through a model in inference; return the summary.
 
-    Arguments are those of :meth:`daskdl.nn.Module.summary`; the model does not change.
+    For the arguments see :meth:`daskdl.nn.Module.summary`; the model does not change.
     """
     named = input_shape if isinstance(input_shape, Mapping) else None
     several = named is None and any(not isinstance(n, int) for n in input_shape)

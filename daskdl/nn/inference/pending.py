@@ -55,7 +55,7 @@ class Joined(NamedTuple):
         return all(part is None for part in parts) and not self.limited
 
     def beyond(self, before: Joined) -> Joined:
-        """Return the steps that remain after those of ``before``."""
+        """Return the steps that remain after the steps of ``before``."""
         return Joined(
             None if self.norm is before.norm else self.norm,
             None if self.bias is before.bias else self.bias,
@@ -250,7 +250,7 @@ class Pending(Tensor):
 
 
 def _computed(joined: Joined) -> Array:
-    raise AssertionError("a view of what is computed is never computed itself")
+    raise AssertionError("a view of a computed array is never computed itself")
 
 
 def used(value: Any) -> Any:

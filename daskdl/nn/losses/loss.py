@@ -108,7 +108,7 @@ class MultiLoss(Loss):
     Parameters
     ----------
     losses : sequence of Loss, or mapping of names to them
-        With names, prediction and target are mappings too; each loss compares those of its name.
+        With names, prediction and target are mappings too; each loss compares the two of its name.
     weights : a number for each, in the same form, optional
         By default 1, also for names that a mapping leaves out.
     paired : bool

@@ -109,7 +109,7 @@ def _in_tiles(query: Array, key: Array, value: Array, mask: Array | None, *, how
 
 
 def _by_operations(query: Any, key: Any, value: Any, mask: Array | None, how: Weighing) -> Tensor:
-    """Compute attention by standard operations, such as those of an ONNX file."""
+    """Compute attention by standard operations, such as an ONNX file has."""
     t, s = query.shape[-2], key.shape[-2]
     axes = (*range(len(key.shape) - 2), -1, -2)
     scores: Any = matmul(query * (1 / math.sqrt(query.shape[-1])), transpose(key, axes=axes))

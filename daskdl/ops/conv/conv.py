@@ -138,7 +138,7 @@ def conv2d(
 
 
 def _products(x: Array, weight: Array, geometry: Geometry) -> tuple[Array, Any, Any]:
-    """Return the convolution, and functions from its gradient to those of x and the weights."""
+    """Return the convolution, and functions from its gradient to x's and the weights' gradients."""
     size = x.shape[1], x.shape[2]
     by = {"bf16-pairs": bfloat16, "bf16-tiles": tiles}.get(precision())
     if by is None or not by.serves(x.shape[3], weight, geometry):

@@ -68,7 +68,7 @@ def fold(
 ):
     """Add windows up along an axis; this is the adjoint, and so the gradient, of :func:`unfold`.
 
-    windows (..., count, size, ...) -> (..., length, ...); ``axis`` is that of ``count``.
+    windows (..., count, size, ...) -> (..., length, ...); ``axis`` is the axis of ``count``.
 
     Examples
     --------

@@ -65,7 +65,7 @@ def cross_entropy(
         if ignore_index is not None:
             raise SettingsError(
                 "cross_entropy: expected no ignore_index with probabilities, found "
-                f"{ignore_index}; make the probabilities of what is to be ignored zero"
+                f"{ignore_index}; set the probabilities to zero where targets are to be ignored"
             )
         return _soft(logits, labels, weight, smoothing)
     if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1] or not logits.ndim:

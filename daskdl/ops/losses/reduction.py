@@ -8,7 +8,7 @@ elements (its pixels, time steps or classes), from that sample alone. The loss i
 with the weights w from ``sample_weight``, or 1. It is divided by the number of samples and not by
 the sum of weights, of class weights, or of labels that are not ignored: a shard does not know these
 numbers of the other shards. So the mean of the shards' losses and gradients, weighted by their
-samples, is that of the whole batch for any cut, and training on 1 or on 30 workers is the same. To
+samples, equals the whole batch's for any cut, and training on 1 or on 30 workers is the same. To
 keep the scale of a loss without weights, use weights whose mean over the data set is 1.
 
 Missing or ignored elements of a sample add nothing; each loss that has such elements says whether

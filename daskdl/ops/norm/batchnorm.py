@@ -44,7 +44,7 @@ class Statistics(NamedTuple):
         return self.variance * (self.rows / max(1, self.rows - 1))
 
     def merged(self, other: Statistics) -> Statistics:
-        """Return the statistics of both batches together, such as those of two shards."""
+        """Return the statistics of both batches together, such as two shards'."""
         count = self.rows + other.rows
         if not count:
             return self

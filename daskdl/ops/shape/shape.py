@@ -252,7 +252,7 @@ def scatter(x: Array, updates: Array, *, index: tuple[Any, ...], reduction: str 
     index : tuple
         Index as in numpy. Without a reduction, the last update of a place counts.
     reduction : "none", "add", "mul", "max" or "min"
-        ``max`` and ``min`` share the gradient among equal elements; that of ``mul`` is NaN at 0.
+        The gradient of ``max`` and ``min`` is shared by equal elements, of ``mul`` it is NaN at 0.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def predict_scene(
     if 0 in cells.shape or any(np.isnan(n) for n in cells.shape):
         raise DataError(
             f"predict, tile: expected a scene with cells, found shape {cells.shape}; of a Dask "
-            "array of unknown chunks, array.compute_chunk_sizes() tells them"
+            "array of unknown chunks, array.compute_chunk_sizes() finds them"
         )
     if boundary not in (None, *BOUNDARIES):
         raise wrong("predict, boundary", f"one of {BOUNDARIES}", boundary)
@@ -104,7 +104,7 @@ def predict_scene(
         if blend != "none" and not 0 < 2 * overlap <= min(tiles.values()):
             raise wrong("predict, overlap", "at most half a tile where tiles are blended", overlap)
         if blend != "none" and predictor.classes:
-            raise wrong("predict, blend", "'none' for classes, of which there is no mean", blend)
+            raise wrong("predict, blend", "'none' for classes, which have no mean", blend)
         margins = [0 if boundary is None else overlap] * len(lengths)
         axes = fixed_axes(*of, overlap, channels, cells.dtype, margins[0])
     if nodata is not None:

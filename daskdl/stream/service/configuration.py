@@ -99,7 +99,7 @@ def configured(path: Path | None, options: Mapping[str, Any]) -> Configuration:
         except (OSError, yaml.YAMLError) as error:
             raise SettingsError(
                 f"{path}: expected a YAML file, found {type(error).__name__}; see the path and "
-                "what is in it"
+                "the file's content"
             ) from None  # whose text may have a password in it
         if not isinstance(read, dict):
             raise SettingsError(f"{path}: expected names and values, found {type(read).__name__}")

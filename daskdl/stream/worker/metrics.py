@@ -8,7 +8,7 @@ from typing import Any
 from daskdl.stream.worker.latency import EDGES
 from daskdl.stream.worker.orders import Report
 
-#: Of the edges of the histogram, every so many are told: steps of about a half.
+#: Every so many of the histogram's edges are exported: steps of about a half.
 STEP = 4
 
 

@@ -71,7 +71,7 @@ class Orders:
     partitions: tuple[Partition, ...]
     #: sha256 of the model that it uses once it has it.
     model: str
-    #: Whether it finishes what is under way and ends, and the seconds that it has for that.
+    #: Whether it finishes its current work and ends, and the seconds that it has for that.
     stop: bool = False
     within: float = 30.0
 

@@ -34,9 +34,9 @@ AGAIN = 0.2
 SAID_AGAIN = 30.0
 #: Seconds that what has been given up has to end, before it is left behind.
 LEFT = 6.0
-#: The part of a stop's time after which what is under way is given up, so that it ends within.
+#: The part of a stop's time after which current work is given up, so that the stop is in time.
 FINISHING = 0.6
-#: Models that are kept beside the one at work and the newest, for orders that are taken back.
+#: Models kept besides the one at work and the newest, for orders that are taken back.
 KEPT = 1
 
 
@@ -81,7 +81,7 @@ class Session:
             self._stop_by = min(self._stop_by, latest) if orders.stop else math.inf
 
     def end(self) -> None:
-        """Finish what is under way and end, whatever the driver says."""
+        """Finish the current work and end, whatever the driver says."""
         self._told_to_end = True
 
     def offer(self, model: ServedModel) -> None:
@@ -166,7 +166,7 @@ class Session:
             self._reader = None
 
     def _given_up_as(self) -> dict[str, Any]:
-        """Return the last report of a session that leaves what is under way."""
+        """Return the last report of a session that abandons its current work."""
         if self._expired:
             self._trouble = RolledBackError("the driver has not been heard of")
             return self._ended("expired")

@@ -47,7 +47,7 @@ class Ahead:
         if following is not None and self._job.tools().functions:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._threads, "daskdl-ahead")
-            # Not before: a partition gives the samples of one batch after those of another.
+            # Not before: a partition gives the samples of one batch after another.
             work = self._pool.submit(self._work, partition, shard, following)
             self._next[shard] = following, work
         return draw

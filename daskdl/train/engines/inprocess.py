@@ -51,7 +51,7 @@ class InProcessEngine:
         self._held: dict[tuple[bool, int], Partition] = {}
         cores = max(1, granted_cores() // job.threads)
         self._threads = min(cores, samples.partitions)
-        #: For sums and the update, beside which no shard is at work; neither's bits show threads.
+        #: For sums and the update, while no shard is at work; threads do not change their bits.
         self._alone = replace(job, threads=job.threads * self._threads)
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="daskdl-shard")
         self._ahead = Ahead(job, self._threads)

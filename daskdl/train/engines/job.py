@@ -46,11 +46,11 @@ class Job:
     """A run as tasks see it.
 
     ``payload`` is the pickled :class:`Tools`; classes of a user's ``__main__`` travel by value. The
-    model's parameters and buffers are zeros in it, since every task gets those of its iteration.
+    model's parameters and buffers are zeros in it, since every task gets its iteration's.
     ``threads`` is the number of a task's arithmetic threads. The first ``rounded`` numbers of the
     vector are rounded to bfloat16 before they are added (:mod:`daskdl.collective.codec`).
     ``measures``: whether metrics are computed of training batches too. ``whole_batch``: whether the
-    loss compares a sample with those of all shards.
+    loss compares a sample with the samples of all shards.
     """
 
     id: str

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds that workers have to answer, of which most are needed to import what computes.
+#: Seconds that workers have to answer; they need most of them to import the computing modules.
 ANSWER = 10.0
 
 

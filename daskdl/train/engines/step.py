@@ -42,7 +42,7 @@ Put = tuple[Job, Vector, Partition, tuple[int, int, int], int, int, int]
 #: From loss, model and count to whether all gradients are finite.
 Back = Callable[[Tensor, Module, int], bool]
 
-#: Phases of an iteration, in seconds. Data, forward and backward are those of the mean worker,
+#: Phases of an iteration, in seconds. Data, forward and backward are the times of the mean worker,
 #: which computes its shards in turn (with the graph engine, of the mean shard), and idle is how
 #: much longer the slowest shard takes in all three than the mean one. Reduce and broadcast are the
 #: gang engine's, of the member that waited least for others in them; what the other engines spend
@@ -137,7 +137,7 @@ def gradient(
         clock.append(time.perf_counter())
         joined = model.joined
         parameters, done = joined.grad.size, None
-        if back is not None:  # which hands on what is ready, buffers with the last layers
+        if back is not None:  # it hands on finished gradients, buffers with the last layers
             np.multiply(buffers, np.float32(count), out=joined.whole_grad[parameters:])
             done = back(loss, model, count)
         else:

@@ -36,7 +36,7 @@ def predictions(
 ) -> tuple[Any, ...]:
     """Return a model's predictions of a shard's samples in one iteration, a tuple of arrays.
 
-    Arguments are those of :func:`~daskdl.train.engines.step.gradient`.
+    For the arguments see :func:`~daskdl.train.engines.step.gradient`.
     """
     with thread_budget(job.threads), computing_in(job.precision), naming(f"shard {shard}"):
         _, batch = draw() if draw else drawn(job, partition, shard, (at, start, count))

@@ -25,7 +25,7 @@ from daskdl.version import __version__
 logger = logging.getLogger(__name__)
 
 FORMAT = "daskdl-checkpoint-2"
-#: Of which the manifest has the sha256 of the state and none has that of the manifest.
+#: In this format the manifest has the sha256 of the state, and no file has the manifest's.
 FIRST_FORMAT = "daskdl-checkpoint-1"
 STATE, MANIFEST, SUMS = "state.safetensors", "manifest.json", "SHA256SUMS"
 KEEP = 2

@@ -138,7 +138,7 @@ def suspicions(loss: Any, metrics: Mapping[str, Metric], prediction: Any) -> Ite
             if outside or logits:
                 yield (
                     f"metric {name!r}: expected probabilities, to compare with its threshold of "
-                    "0.5, found logits; BinaryAccuracy(threshold=0.0) is that of logits"
+                    "0.5, found logits; BinaryAccuracy(threshold=0.0) takes logits"
                 )
         elif getattr(metric, "bins", None) is not None and logits:
             yield (

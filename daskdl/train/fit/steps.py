@@ -179,7 +179,7 @@ def _job(
         rounded=model.flat.size if options.wire == "bfloat16" else 0,
         measures=options.training_metrics and bool(trainer.metrics),
     )
-    copy = job.tools().model  # of which the numbers do not come with a job
+    copy = job.tools().model  # a job has no numbers of the model
     copy.share_vector(model)
     for name, table in model.tables.items():
         copy.tables[name].data = copied(table.data)

@@ -158,7 +158,7 @@ class Trainer:
             others. "auto" takes "gang", which is faster; for an adaptive cluster, which grows with
             the number of tasks, it takes "graph".
         threads : int, optional
-            Arithmetic threads of a task, or of a shard. By default those of a worker; in this
+            Arithmetic threads of a task, or of a shard. By default a worker's threads; in this
             process the cores (or ``OMP_NUM_THREADS``) divided among the shards. See
             ``daskdl.threads`` in ``dask.config``.
         wire : "float32" or "bfloat16"

@@ -79,7 +79,7 @@ def check_sample(job: Job, batch: dict[str, Any]) -> Any:
     tools.check_weight("Trainer.fit", batch)
     x = as_inputs(nested(batch, "x"))
     whole = tools.model.vector
-    before = whole.copy()  # of which a pass in training changes the buffers
+    before = whole.copy()  # a pass in training changes the buffers in it
     budget, precise = thread_budget(job.threads), computing_in(job.precision)
     with naming_shapes(tools.model, batch), budget, precise:
         loss = tools.compare(call(tools.model.train(), x), batch)
@@ -182,7 +182,7 @@ def telling_labels(samples: SampleSet, n: int) -> np.ndarray[Any, Any] | None:
 
 
 def check_halves(loss: Callable[..., Any], prediction: Any, target: Any, n: int) -> None:
-    """Raise a SettingsError unless the loss of n samples is the mean of those of two halves.
+    """Raise a SettingsError unless the loss of n samples is the mean of two halves' losses.
 
     The halves are the samples with the smallest and the largest own losses: with similar halves, a
     root or a loss of the hardest samples would nearly pass. When a batch is cut into shards, each

@@ -5,7 +5,7 @@ their turn. The driver asks the first member for each group. So a group costs th
 and the driver the same with 256 workers as with two (:mod:`daskdl.train.gang.session`,
 :mod:`daskdl.collective.group`). In each iteration members add up slices of the gradient, each
 updates its slice of the weights with its slice of the optimizer's state, and all get the new
-weights (:mod:`daskdl.train.gang.member`). The additions are those of the canonical tree, on any
+weights (:mod:`daskdl.train.gang.member`). The additions follow the canonical tree, on any
 number of workers (:mod:`daskdl.collective.plan`).
 
 The driver has the state at a group's beginning: it got it from the first member at the end of the

@@ -17,7 +17,7 @@ from daskdl.train.gang.outcome import Result, note_of
 if TYPE_CHECKING:
     from distributed import Future
 
-#: Seconds that members are given to leave when they are told to.
+#: Seconds that members have to leave when asked to.
 LEAVING = 10.0
 
 

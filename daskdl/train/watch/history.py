@@ -142,7 +142,7 @@ class History:
     def to_frame(self, epochs: bool = False) -> pd.DataFrame:
         """Return a pandas DataFrame with one row an iteration, or one an epoch.
 
-        The columns are :data:`COLUMNS`, ``samples_per_second`` and the metrics, or those of
+        The columns are :data:`COLUMNS`, ``samples_per_second`` and the metrics, or the keys of
         :attr:`epochs`.
         """
         try:

@@ -117,7 +117,7 @@ def trainer_of_numbers() -> Trainer:
         (
             SettingsError,
             lambda: trainer_of_numbers().fit(FRAME, epochs=1),
-            r"Trainer.fit: expected the name of the label's column beside a DataFrame, y='label'",
+            r"Trainer.fit: expected the name of the label's column with a DataFrame, y='label'",
         ),
         (
             SettingsError,

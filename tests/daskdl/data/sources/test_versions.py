@@ -61,7 +61,7 @@ def test_a_replaced_archive_is_noticed(tmp_path):
     samples = SampleSet.from_tar(path, x="txt", on_error="skip")
     assert len(samples) == 2
     write([b"thousands", b"two"])
-    with pytest.raises(DataError, match=r"x.tar: expected the file of which the samples were made"):
+    with pytest.raises(DataError, match=r"x.tar: expected the file that the samples were made of"):
         samples.recipes[0].load()
 
 

@@ -94,7 +94,7 @@ def test_windows_are_chosen_by_where(lazy):
     )
     np.testing.assert_array_equal(all_of(chosen)["x"], all_of(other)["x"])
     assert len(chosen) == 2
-    with pytest.raises(DataError, match="at least one window of which it is true"):
+    with pytest.raises(DataError, match="at least one window that it accepts"):
         SampleSet.from_windows(data, {0: 32, 1: 16}, where=place & False)
 
 
