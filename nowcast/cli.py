@@ -30,6 +30,6 @@ for command in (
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    # CF has no place for this angle; the WKT beside its attributes, which is what is read, has one.
+    # CF has no place for this angle; the WKT among its attributes, which readers use, has one.
     warnings.filterwarnings("ignore", "angle from rectified to skew grid", UserWarning)
     return console.run(app, install="daskdl[nowcast]")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
 from daskdl.cluster.heartbeats import Heartbeats
-from daskdl.cluster.losses import IF_LOST, IF_NONE, told_losses
+from daskdl.cluster.losses import IF_LOST, IF_NONE, losses_of
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.starting.address import one_line
 from daskdl.cluster.tasks import Place, done, same_run
@@ -113,7 +113,7 @@ class Cluster:
 
     def losses(self) -> str:
         """Return a part of a sentence about workers whose processes have ended."""
-        return told_losses(self._client, self._seen)
+        return losses_of(self._client, self._seen)
 
     def submit(
         self,

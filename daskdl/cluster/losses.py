@@ -18,7 +18,7 @@ IF_LOST = (
 )
 
 
-def told_losses(client: Client, addresses: Collection[str]) -> str:
+def losses_of(client: Client, addresses: Collection[str]) -> str:
     """Return a part of a sentence about the workers at ``addresses`` that ended unexpectedly.
 
     It is empty if none ended, or if the scheduler does not answer.

@@ -107,7 +107,7 @@ class _Call:
         self._id, self._attempt = uuid.uuid4().hex[:12], 0
         self._count = shards if isinstance(shards, int) else None
         self._data = None if isinstance(shards, int) else shards
-        self._held: list[Future] = []
+        self._ready: list[Future] = []
         self.cluster.install(Rendezvous(), self.purpose)
         self._lock = self.cluster.lock(TURN)
 
@@ -115,11 +115,11 @@ class _Call:
         """Run the function once on the current workers."""
         self._attempt += 1
         workers = self.cluster.workers(self.purpose)
-        if self._data is not None and not self._held:
-            self._held = self._client.compute(list(self._data), allow_other_workers=True)
-            self.cluster.wait(self._held, self.purpose)
-        if self._held:
-            holders = self.cluster.holders(self._held, workers)
+        if self._data is not None and not self._ready:
+            self._ready = self._client.compute(list(self._data), allow_other_workers=True)
+            self.cluster.wait(self._ready, self.purpose)
+        if self._ready:
+            holders = self.cluster.holders(self._ready, workers)
         else:
             holders = [None] * (self._count or len(workers))
         placed = assign(holders, workers)
@@ -129,8 +129,8 @@ class _Call:
         graph: dict[Any, Any] = {}
         for rank in range(len(addresses)):
             key = (f"run-{self._id}", self._attempt, rank)
-            parts = [TaskRef(self._held[s].key) for s in group.shards(rank)] if self._held else []
-            put = self._id, self._attempt, rank, self._function, self._args, bool(self._held)
+            parts = [TaskRef(self._ready[s].key) for s in group.shards(rank)] if self._ready else []
+            put = self._id, self._attempt, rank, self._function, self._args, bool(self._ready)
             graph[key] = Task(key, run_rank, group, *put, *parts)
         self._take_turn()
         tasks = None
@@ -152,11 +152,11 @@ class _Call:
 
     def after_loss(self) -> None:
         """Compute data again that may be lost."""
-        self._held = []
+        self._ready = []
 
     def close(self) -> None:
         """Release what the workers keep."""
-        self._held = []
+        self._ready = []
         self.cluster.drop(self._lock)
         self.cluster.tell({"op": "daskdl_gang_forget", "run": self._id})
 

@@ -56,14 +56,14 @@ def describe(path: Path) -> dict[str, Any]:
             pass
         raise
     try:
-        module = _own(path)
+        module = _module_in(path)
     except UnknownModuleError:  # a class of the user's: its arrays need no code
         kind = "model of daskdl, of modules whose code is elsewhere; its arrays alone"
         return _facts(path, kind, read(path), metadata)
     return _of_module(path, "model of daskdl", module, metadata)
 
 
-def _own(path: Path) -> Module:
+def _module_in(path: Path) -> Module:
     """Load a model of daskdl; modules may be those of packages with the entry point."""
     try:
         return models.load(path)

@@ -26,7 +26,7 @@ class Fields:
     """
 
     def __init__(self, data: bytes, where: str, most: int = 1_000_000) -> None:
-        self.data, self.where, self.left = data, where, most
+        self.data, self.where, self.remaining = data, where, most
 
     def of(self, message: Span | None = None) -> Iterator[tuple[int, int, Any]]:
         """Yield (number, wire type, value) of the fields of a message, by default the whole file.
@@ -36,8 +36,8 @@ class Fields:
         """
         at, end = message or (0, len(self.data))
         while at < end:
-            self.left -= 1
-            if self.left < 0:
+            self.remaining -= 1
+            if self.remaining < 0:
                 raise ModelFileError(
                     f"{self.where}: too many fields in its {len(self.data)} bytes; it was made to "
                     "take memory, or is damaged"

@@ -27,7 +27,7 @@ from daskdl.tensor import Array, op
 MOST = (2**31 - 1) // (HIGHEST * (LARGEST + 1))
 
 #: Products with packed weights, by the weights' ids.
-_kept: dict[int, tuple[weakref.ref[Array], Any, Product]] = {}
+_products: dict[int, tuple[weakref.ref[Array], Any, Product]] = {}
 
 __all__ = ["fake_quantize", "int8_conv2d", "int8_linear"]
 
@@ -182,10 +182,10 @@ def _kept_product(
     """Return a product of :func:`packed` weights, cached while they exist and do not change."""
     others = tuple(None if array is None else array.tobytes() for array in (scale, bias))
     state, key = (digest(words), others, shape, geometry, of_x), id(words)
-    alive, made_of, product = _kept.get(key, (None, None, None))
+    alive, made_of, product = _products.get(key, (None, None, None))
     if product is None or made_of != state or alive is None or alive() is not words:
         product = Product(unpacked(words, shape), scale, bias, geometry, of_x)
-        _kept[key] = weakref.ref(words, lambda _: _kept.pop(key, None)), state, product
+        _products[key] = weakref.ref(words, lambda _: _products.pop(key, None)), state, product
     return product
 
 

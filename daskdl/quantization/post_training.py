@@ -102,7 +102,7 @@ def quantize(
             "quantize: expected a model with Conv2d or Linear layers, found none in "
             f"{type(model).__name__}; other layers stay float32"
         )
-    unchanged = _kept([*dict(model.modules()), *names], keep)
+    unchanged = _unchanged([*dict(model.modules()), *names], keep)
     model = copy.deepcopy(model).eval()  # a copy has its own vector of weights
     order, ranges = _ranges(model, names, samples, activations, client)
     if not order:
@@ -143,7 +143,7 @@ def _names(model: Module) -> list[str]:
     return names
 
 
-def _kept(names: Sequence[str], keep: Collection[str]) -> set[str]:
+def _unchanged(names: Sequence[str], keep: Collection[str]) -> set[str]:
     names = [name for name in names if name]
     for name in keep:
         if name not in names:

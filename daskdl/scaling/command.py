@@ -158,7 +158,7 @@ class Settings:
 
 
 #: Parts of a diagnosis that are reported.
-TOLD = ("python", "packages", "cores")
+REPORTED = ("python", "packages", "cores")
 
 
 def machine() -> dict[str, Any]:
@@ -170,7 +170,7 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "memory (GB)": round(psutil.virtual_memory().total / 1e9),
-        **{name: facts[name] for name in TOLD},
+        **{name: facts[name] for name in REPORTED},
         "libraries": sorted({name for name in libraries if not name.startswith("openmp")}),
     }
 

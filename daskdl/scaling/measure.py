@@ -75,7 +75,7 @@ GROWING = 5
 EPOCH = 4_000_000
 
 #: Number of batches that each worker draws and repeats.
-HELD = 4
+DRAWN = 4
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def measured(
         model, loss, method = workload.build()
         long = min(iterations, max(1, EPOCH // batch)) * batch
         lengths = [long // workers + (i < long % workers) for i in range(workers)]
-        samples = synthetic(workload.draw, lengths, HELD * -(-batch // workers))
+        samples = synthetic(workload.draw, lengths, DRAWN * -(-batch // workers))
         return Trainer(model, loss, method).fit(
             samples,
             iterations=iterations,

@@ -88,9 +88,9 @@ def cluster(workers: int, hosts: int) -> Iterator[Processes]:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
         )
-        scheduler = _said(_start(stack, ["scheduler"]))
+        scheduler = _announced(_start(stack, ["scheduler"]))
         started = [_start(stack, ["workers", scheduler.address, str(n), folder]) for n in counts]
-        processes = [_said(process) for process in started]
+        processes = [_announced(process) for process in started]
         client = stack.enter_context(
             distributed.Client(scheduler.address, set_as_default=False, timeout=60)
         )
@@ -111,7 +111,7 @@ def _start(stack: ExitStack, arguments: Sequence[str]) -> subprocess.Popen[str]:
     return process
 
 
-def _said(process: subprocess.Popen[str]) -> Process:
+def _announced(process: subprocess.Popen[str]) -> Process:
     assert process.stdout is not None
     address = process.stdout.readline().strip()
     if not address:
@@ -200,7 +200,7 @@ TOGETHER = 32
 
 #: Vectors of the model's size that a worker holds, about: weights, gradient, its sums, and the
 #: state after the last group.
-HELD = 8
+VECTORS = 8
 
 
 @contextmanager
@@ -243,7 +243,7 @@ def check_memory(workers: int, size: int) -> None:
     """Raise a SettingsError when models of ``size`` numbers on ``workers`` exceed the memory."""
     import psutil
 
-    needed, free = 4 * size * HELD * workers, psutil.virtual_memory().available
+    needed, free = 4 * size * VECTORS * workers, psutil.virtual_memory().available
     if needed > free:
         raise SettingsError(
             f"simulate: expected at least {needed / 1e9:.1f} GB of free memory for {workers} "

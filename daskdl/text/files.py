@@ -94,7 +94,7 @@ def embed(
     facts += [] if numbers == "float32" else [numbers]
     facts += [model.prompt] if model.prompt else []
     name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-    return write_results(tasks, out, version=name, tell=_Told() if progress else None)
+    return write_results(tasks, out, version=name, tell=_Progress() if progress else None)
 
 
 def _parts(source: str, columns: list[str]) -> tuple[list[Any], str]:
@@ -160,7 +160,7 @@ NUMBERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class _Told:
+class _Progress:
     """Prints progress: partitions, texts per second, and an estimate of the time left."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from daskdl.text.attention import unshifted
 from daskdl.text.encoder import TextEncoder, TextHead, classifier
 
 #: Settings that change no vector: for training, for unused heads, and for other programs.
-PLAIN = {
+IGNORED = {
     "_name_or_path", "_attn_implementation_autoset", "architectures", "attention_dropout",
     "attention_probs_dropout_prob", "bos_token_id", "chunk_size_feed_forward",
     "classifier_dropout", "cls_token_id", "directionality", "dropout", "dtype", "eos_token_id",
@@ -151,7 +151,7 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
             f"{where}: expected model_type {', '.join(KINDS)}, found {kind!r}; save the model as "
             "ONNX, and load that by daskdl.load"
         )
-    check_keys(where, config, {*KINDS[kind], *FIXED}, PLAIN)
+    check_keys(where, config, {*KINDS[kind], *FIXED}, IGNORED)
     for name, values in FIXED.items():
         if config.get(name) is not None and config[name] not in values:
             raise ModelFileError(

@@ -25,7 +25,7 @@ from daskdl.text.pooling import read_pooling
 #: Files to fetch from a URL, and further ones if these have no weights.
 WANTED, BY_PYTORCH = ("*.json", "*.safetensors"), ("*pytorch_model*.bin",)
 #: Settings of model2vec's folders that change no vector.
-PLAIN = {
+IGNORED = {
     "apply_pca", "apply_zipf", "architectures", "embedding_dtype", "hidden_dim", "model_type",
     "pooling", "seq_length", "sif_coefficient", "tokenizer_name", "vocabulary_quantization",
 }  # fmt: skip
@@ -168,7 +168,7 @@ def _table(folder: Path, unit: bool, overlap: int) -> tuple[TextHead, Any, str]:
     config = read_json(path) if path.is_file() else {}
     weights, unknown = read(folder / "model.safetensors"), None
     if "embeddings" in weights:
-        check_keys(str(path), config, {"normalize", "max_length"}, PLAIN)
+        check_keys(str(path), config, {"normalize", "max_length"}, IGNORED)
         tokenizer = _tokenizer(folder, config.get("max_length", 512) or 0, overlap, bare=True)
         settings = json.loads(tokenizer.to_str())["model"]
         named = settings.get("unk_token")  # Unigram tokenizers have unk_id instead

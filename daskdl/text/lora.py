@@ -24,7 +24,7 @@ from daskdl.text.model import TextModel
 FUSED = tuple(LINEARS[f"attention.{name}"] for name in ("query", "key", "value"))
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 #: Settings of peft that change no vector, or that follow from the weights in the file.
-PLAIN = {
+IGNORED = {
     "auto_mapping", "base_model_name_or_path", "exclude_modules", "inference_mode",
     "init_lora_weights", "layers_pattern", "layers_to_transform", "lora_dropout", "megatron_core",
     "modules_to_save", "peft_version", "qalora_group_size", "revision", "target_modules",
@@ -144,7 +144,7 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
     """
     path = Path(folder)
     config, where = read_json(path / CONFIG), f"{path / CONFIG}"
-    check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", *FALSE}, PLAIN)
+    check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", *FALSE}, IGNORED)
     wrong = [name for name in FALSE if config.get(name)]
     if wrong or config.get("peft_type") != "LORA" or config.get("bias", "none") != "none":
         raise ModelFileError(

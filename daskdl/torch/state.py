@@ -42,7 +42,7 @@ class TorchState(Module):
         #: State of the torch module when it was last read or written.
         self._seen: dict[str, Any] = {}
         #: Buffers of a user's classes with a warning that they change.
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._mode: bool | None = None
         #: Names of parts that stay in eval() during training.
         self._still: frozenset[str] = frozenset()
@@ -228,8 +228,8 @@ class TorchState(Module):
         owner = type(self._module.get_submodule(name.rpartition(".")[0]))
         counts = change.size == 1 and 0 <= change <= most and change == np.rint(change)
         theirs = all(c.__module__.startswith(("torch.nn.", "builtins")) for c in owner.__mro__)
-        if not (counts or theirs or name in self._told):
-            self._told.add(name)
+        if not (counts or theirs or name in self._warned):
+            self._warned.add(name)
             logger.warning(
                 "TorchModule: forward changes the buffer %s: the mean over shards is kept, in "
                 "float32, no sum, count or extreme; fit(shards=1) has what a whole batch gives",

@@ -15,8 +15,8 @@ def label_cells(
     """Label the cells of a frame (y, x) 1, 2, ...; 0 elsewhere. NaN belongs to no cell.
 
     Peaks are h-maxima of the smoothed rain in decibels, so the drop between two of them is relative
-    to the lower one. Each cell is the watershed of its peak. Arguments are those of
-    `nowcast.track_cells`, with ``smooth`` and ``least`` in pixels.
+    to the lower one. Each cell is the watershed of its peak. For the arguments see
+    `nowcast.track_cells`; ``smooth`` and ``least`` are in pixels.
     """
     from scipy.ndimage import gaussian_filter, generate_binary_structure
     from skimage.measure import label

@@ -1,4 +1,4 @@
-"""Cells followed in time: the cells of a frame, moved along the motion, meet those of the next."""
+"""Cells followed in time: a frame's cells, moved along the motion, meet the next frame's cells."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ class Cell:
     longitude, latitude : float
         Middle of its rain in degrees.
     x_km, y_km : float
-        The same on the grid.
+        The same point on the grid.
     area_km2, mean_mm_h, max_mm_h, volume_m3_h : float
-        Size, rain rates, and rain that falls.
+        Area, mean and largest rain rate, and the volume of rain per hour.
     trend_per_h : float or None
-        How the rain that falls changes in an hour, by the last 40 minutes: 1 if it will be twice as
-        much, -0.5 half as much; None of a cell that is new.
+        Relative change of that volume in an hour, by the last 40 minutes: 1 doubles it, -0.5 halves
+        it; None for a new cell.
     speed_m_s, direction_deg : float or None
-        Of its motion, and where to, clockwise from north; None of a frame without another near it.
-        It is that of its middle in the last 40 minutes; of a cell that is new, or merged or split
-        just now, that of the rain in it.
+        Speed, and the direction it moves to, clockwise from north; None if no other frame is near.
+        Its middle's motion in the last 40 minutes; for a cell that is new, or merged or split just
+        now, the motion of the rain in it.
     age_minutes : float
-        Since the first cell in the line of main parents, those that share most of the echo with
+        Age since the first cell in the line of main parents, which share most of the echo with
         their child.
     parents : tuple of int
-        Ids of the cells that it comes from: several where they merged; cells that share one split.
+        Ids of the cells that it comes from: several after a merger; cells that share a parent are
+        the parts of a split.
     outline : tuple of ndarray, (n, 2) float64
         Outer ring and holes, longitude and latitude.
     """
@@ -154,12 +155,12 @@ def track_cells(
                 age = earlier[main].age_minutes + (minutes or 0.0)
                 if int(shared[main].argmax()) == k:
                     track = earlier[main].track
-                # Where cells merge or split the middle jumps, which is no motion.
+                # When cells merge or split, the middle jumps, which is no motion.
                 if len(parents) == 1 and np.count_nonzero(shared[main]) == 1:
                     past = pasts[main].aged(minutes or 0.0)
             tracks = max(tracks, track)
             ids = tuple(earlier[p].id for p in parents)
-            # Only its box: a grid of a continent has thousands of cells.
+            # Only the cell's box: a continent's grid has thousands of cells.
             box = boxes[k]
             corner = np.array([part.start for part in box], np.float64)
             inside = labels[box] == k + 1
@@ -180,7 +181,7 @@ def track_cells(
 def _frames(
     rain: xr.Dataset, spacing_km: float
 ) -> Iterator[tuple[np.datetime64, float | None, Float, tuple[Float, float] | None]]:
-    """Give time, minutes since the frame before (None after a gap), rain, and motion a minute."""
+    """Yield time, minutes since the last frame (None after a gap), rain, motion and its minutes."""
     along = "lead_time" if "lead_time" in rain["rain_rate"].dims else "time"
     times = rain["time"].values.astype("datetime64[ns]")
     after = [float(m) for m in (times - times[0]) / np.timedelta64(1, "m")]
@@ -204,9 +205,9 @@ def _frames(
 def _shared(
     before: Labels, labels: Labels, motion: tuple[Float, float], rain: Float, shape: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """Return the echo that each earlier cell, moved, shares with each present one; 0 if little.
+    """Return the echo that each earlier cell, moved, shares with each current cell; 0 if little.
 
-    Echo is the radar's measure of rain, so that the core of a storm decides, not its fringes.
+    Weights by echo, the radar's measure of rain, let a storm's core decide, not its fringes.
     """
     from scipy.ndimage import map_coordinates
 
@@ -244,7 +245,7 @@ class _Describer:
     ) -> tuple[Cell, Past]:  # fmt: skip
         grid = self.grid
         at = np.argwhere(inside) + corner
-        # A cell of smoothed rain may, at the edge of a missing part, have no rain of its own.
+        # At the edge of a missing part, a cell of smoothed rain may have no rain in it.
         row, column = np.average(at, axis=0, weights=rates if rates.sum() > 0 else None)
         speed = direction = None
         volume = float(rates.sum()) * grid.dx * grid.dy / 1000

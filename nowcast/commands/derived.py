@@ -21,14 +21,14 @@ def accumulate(
     over: Annotated[str, typer.Option(help="Lengths of windows, e.g. 1h,24h.")] = "1h",
     every: Annotated[
         str | None,
-        typer.Option(help="From the end of a window to that of the next; at most 1h by default."),
+        typer.Option(help="From the end of a window to the next end; at most 1h by default."),
     ] = None,
     amounts: Annotated[
-        str, typer.Option(help="mm whose probability is told, of forecasts with members: 5,10,20")
+        str, typer.Option(help="mm to give probabilities of, for forecasts with members: 5,10,20")
     ] = "",
     areas: Annotated[
         Path | None,
-        typer.Option(help="GeoJSON with polygons and points: their sums, and a CSV beside --out."),
+        typer.Option(help="GeoJSON with polygons and points: their sums, and a CSV next to --out."),
     ] = None,
     bridge: Annotated[
         str, typer.Option(help="Frames farther apart have a gap between them.")
@@ -59,7 +59,7 @@ def _check_out(out: Path, variable: str, *sources: Path) -> None:
     folder = out.is_dir() and any(out.iterdir()) and not (out / variable).is_dir()
     if folder or out.resolve() in [source.resolve() for source in sources]:
         raise SettingsError(
-            f"--out: expected a new name or that of older sums, found something else at {out}; "
+            f"--out: expected a new name or older sums, found something else at {out}; "
             "choose another name, or remove it"
         )
 

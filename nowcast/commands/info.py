@@ -1,4 +1,4 @@
-"""``nowcast info``: what is in a rain store, a forecast, the folder of a model, or scans."""
+"""``nowcast info``: the content of a rain store, a forecast, the folder of a model, or scans."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def info(
     ],
     as_json: Json = False,
 ) -> None:
-    """Tell times, gaps, grid, missing and wet shares, settings and origin of what lies at a path.
+    """Show times, gaps, grid, missing and wet shares, settings and origin of the data at a path.
 
-    Shares are those of at most 500 fields, spread evenly over the times. Of scans at most 200 files
-    are looked into, and times are those that names tell. Stores and forecasts are checked for CF's
-    main rules.
+    Shares are of at most 500 fields, spread evenly over the times. Of scans at most 200 files are
+    opened, and times come from the names if all state them. Stores and forecasts are checked for
+    CF's main rules.
     """
     facts = _facts(path)
     if as_json:
@@ -102,7 +102,7 @@ def _scan_facts(path: Path) -> dict[str, Any]:
         reasons = "; ".join(list(unread.values())[:1]) or "no file that could be read as one"
         raise DataError(
             f"{path}: expected a model, or a folder of radar scans, found {reasons}; "
-            "nowcast ingest --help lists what is read"
+            "nowcast ingest --help lists all formats"
         )
     times = [time for header in headers for time in header.times]
     from_names = [name_time(file.name) for file in each]

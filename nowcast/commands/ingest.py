@@ -135,7 +135,7 @@ def ingest(
         for option, text in (("--from", start), ("--to", stop))
     )
     access = Access(storage_options(storage or ()), first, last)
-    # Refuse what is not there before workers are started.
+    # Refuse missing sources before workers are started.
     check_local(out)
     find_files([source for source in sources if not is_remote(source)])
     _print_warnings()

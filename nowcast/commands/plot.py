@@ -30,7 +30,7 @@ def plot(
     observed: Annotated[
         Path | None,
         typer.Option(
-            help="Rain store: its last frame comes first, what came then is beside the forecast."
+            help="Rain store: its last frame comes first, observed rain is next to the forecast."
         ),
     ] = None,
     threshold: Annotated[
@@ -64,7 +64,7 @@ def plot(
         str | None, typer.Option(help="With --before-after: time (UTC) of one of several scans.")
     ] = None,
 ) -> None:
-    """Show forecasts beside what was observed, or the cleaning of a scan (--before-after)."""
+    """Show forecasts next to observed rain, or the cleaning of a scan (--before-after)."""
     from nowcast.forecasters.file import open_forecast
     from nowcast.plot import animate_forecast, plot_forecast
     from nowcast.plot.panels import OBSERVED

@@ -167,7 +167,7 @@ def _ingested(scans: Path, store: Path) -> Path:
     except DataError as error:
         raise DataError(
             f"{scans}: expected a rain store (zarr) as nowcast ingest writes it, or a folder of "
-            f"radar scans, found something else ({error}); nowcast ingest --help lists what is read"
+            f"radar scans, found something else ({error}); nowcast ingest --help lists all formats"
         ) from error
     say(f"{report.written} scans read, {len(report.failed)} files not read")
     say(f"{scans}: of {report.area}, {report.coverage}")

@@ -75,8 +75,8 @@ def climate(
     terrain: Annotated[
         Path | None,
         typer.Option(
-            help="Terrain model (GeoTIFF, netCDF, zarr), whose blockage joins what is learnt; then "
-            "one scan is enough."
+            help="Terrain model (GeoTIFF, netCDF, zarr), whose blockage is added; then one scan is "
+            "enough."
         ),
     ] = None,
     cluster: MaybeCluster = None,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: Methods that are scored when none are named; a model comes first when one is given.
 METHODS = ("persistence", "extrapolation", "sprog")
-#: References for the others, of which the first that is scored is taken.
+#: The first of these that is scored is the reference for the others.
 REFERENCES = ("sprog", "extrapolation", "persistence")
 #: Lead time when neither an option nor a model says one, minutes.
 LEAD = 60.0

@@ -41,7 +41,7 @@ def watch(
     model: Model = None,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 5.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Take in what is there, forecast, and end.")
+        bool, typer.Option("--once", help="Ingest the scans that are there, forecast, and end.")
     ] = False,
     keep: Annotated[str, typer.Option(help="How long frames are kept, e.g. 36h or 7d.")] = "1d",
     keep_forecasts: Annotated[str, typer.Option(help="How long forecasts are kept.")] = "1d",
@@ -49,12 +49,12 @@ def watch(
     members: Annotated[int, typer.Option(min=0, help="Members of an ensemble.")] = 0,
     also: Annotated[
         list[str] | None,
-        typer.Option(help="Write beside each forecast: cog, grib, pictures, cells; several times."),
+        typer.Option(help="Write with each forecast: cog, grib, pictures, cells; several times."),
     ] = None,
     size: Annotated[str, typer.Option(help="Cells of the grid, 256 or 200x300.")] = "256",
     spacing: Annotated[float, typer.Option(help="Metres between cells.")] = 1000.0,
     alerts: Annotated[
-        Path | None, typer.Option(help="YAML of what is alerted, and to whom; see the how-to.")
+        Path | None, typer.Option(help="YAML of alerts and who gets them; see the how-to.")
     ] = None,
     trigger: Annotated[
         str | None, typer.Option(help="mqtt://host/topic: look at once when a message comes.")
@@ -109,7 +109,7 @@ def watch(
 
 
 def _settings(config: Path | None, options: dict[str, Any]) -> Office:
-    """Return the settings of a file, over which those of the command line go."""
+    """Return the settings of a file; options of the command line replace them."""
     from nowcast.live.office import Office
     from nowcast.live.settings import Alerts, checked, read_yaml
     from nowcast.rain.settings import load_yaml

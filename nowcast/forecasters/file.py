@@ -75,7 +75,7 @@ def check_replaceable(path: Path) -> None:
         open_forecast(path).close()
     except DataError as error:
         raise SettingsError(
-            f"--out: expected a new name or that of an older forecast, found something else at "
+            f"--out: expected a new name or an older forecast, found something else at "
             f"{path}; choose another name, or remove it"
         ) from error
 

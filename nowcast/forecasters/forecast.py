@@ -1,4 +1,4 @@
-"""A forecast: a field of rain for each lead time, and what is known about its uncertainty."""
+"""A forecast: a field of rain for each lead time, and its uncertainty."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Forecast:
     def quantiles(self, levels: tuple[float, ...]) -> Float:
         """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1.
 
-        They are those of the members, if there are any, else from the probabilities: log-linear in
+        They come from the members, if there are any, else from the probabilities: log-linear in
         the rain rate between thresholds, 0 below the lowest, the highest threshold above it.
 
         - raises SettingsError if a level is not between 0 and 1, or the forecast has neither

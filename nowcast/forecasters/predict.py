@@ -133,10 +133,10 @@ def predict_to(
     """Write what `predict` returns to a file, one lead time after the other.
 
     So a large grid needs the memory of one lead time only, if the forecaster is an `EachLead`.
-    Arguments after the path are those of `predict`.
+    For the arguments after the path see `predict`.
 
     - ``path``: see `nowcast.forecasters.file.write_leads`.
-    - ``finish``: given each lead time's forecast, returns what is written.
+    - ``finish``: given each lead time's forecast, returns the forecast to write.
     - returns: number of lead times, the time of the last frame that was read, and whether it is
       missing everywhere: then so is the forecast.
     """
@@ -270,7 +270,7 @@ def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.D
 def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:
     """Return how many frames, ``least`` to ``most``, follow each other regularly up to ``index``.
 
-    ``least`` where there are fewer: `check_run` then says what is missing.
+    ``least`` where there are fewer: `check_run` then reports the missing ones.
     """
     time, step = rain["time"].values[: index + 1], time_step(rain)
     count = 1

@@ -32,7 +32,7 @@ def write_cog(forecast: xr.Dataset, path: Path) -> list[Path]:
 
     - ``forecast``: see `nowcast.forecasters.dataset.forecast_dataset`.
     - ``path``: file of the rain rate in mm h-1; probabilities to reach 1 mm h-1 go to
-      ``<stem>_probability_1mmh.tif`` beside it, and so on.
+      ``<stem>_probability_1mmh.tif`` next to it, and so on.
     - returns: the files, each whole or not there; the rain rate's is written last.
     """
     fields = {}
@@ -113,7 +113,7 @@ def write_grib(forecast: xr.Dataset, path: Path) -> None:
         "longitudeOfLastGridPointInDegrees": longitude[-1] % 360,
         "iDirectionIncrementInDegrees": longitude[1] - longitude[0],
         "jDirectionIncrementInDegrees": latitude[0] - latitude[1],
-        # 3 is a product of operations, 2 research: what is simulated is a test.
+        # 1 is an operational test product, 0 an operational product.
         "productionStatusOfProcessedData": 1 if forecast.attrs.get("simulated") else 0,
     }  # fmt: skip
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -127,7 +127,7 @@ def write_grib(forecast: xr.Dataset, path: Path) -> None:
                 values = np.append(field.ravel(), np.float32(np.nan))[cells]
                 values = np.where(np.isfinite(values), values, MISSING).astype(np.float64)
                 eccodes.codes_set_values(message, values)
-                # Packed anew with its values: those of the sample would not fit the bitmap.
+                # Packed anew with its values: the sample's packing would not fit the bitmap.
                 eccodes.codes_set(message, "packingType", "grid_ccsds")
                 eccodes.codes_write(message, file)
             finally:
@@ -164,8 +164,8 @@ def _fields(forecast: xr.Dataset) -> Iterator[tuple[dict[str, Any], NDArray[np.f
 def nearest_cells(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.intp]]:
     """Return a regular grid of degrees over a grid, and the cell at each of its points.
 
-    - returns ``latitude`` (row,): degrees, from north to south, in steps as long as those of the
-      grid.
+    - returns ``latitude`` (row,): degrees, from north to south, in steps as long as the
+      grid's.
     - returns ``longitude`` (column,): degrees, from west to east; beyond 180 where the grid crosses
       that meridian.
     - returns ``cells`` (row * column,): positions in a raveled field, -1 outside of the grid.

@@ -78,7 +78,7 @@ AUTO, MODEL, PYSTEPS = "auto", "model", "pysteps:"
 
 
 def method_names() -> list[str]:
-    """Return all names, also those of pysteps if it is not installed.
+    """Return all names, pysteps' methods too if it is not installed.
 
     Examples
     --------

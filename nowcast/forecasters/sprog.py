@@ -21,7 +21,7 @@ from nowcast.lagrangian.texture import TILT, Noise, evened, sharpened, textured
 
 Float = NDArray[np.float32]
 
-#: Pixels that are expected to reach a threshold below which no factor is told.
+#: Least expected number of pixels above a threshold that a factor divides by.
 LEAST_AREA = 1e-9
 
 

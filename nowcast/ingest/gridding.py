@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 
-# A ray further from its neighbour than this many usual steps has a gap beside it: no data there.
+# A ray further from its neighbour than this many usual steps has a gap next to it: no data there.
 LARGEST_GAP = 2.5
 # A cell is missing when more than this share of its weight is.
 LARGEST_MISSING = 0.5

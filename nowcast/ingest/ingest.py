@@ -55,7 +55,7 @@ Show = Callable[[int, int], None]
 #: Attributes of a store's rain and of the store.
 Attributes = tuple[dict[str, Any], dict[str, Any]]
 
-# Degrees by which the lowest sweep may be above that of the scans before.
+# Degrees by which the lowest sweep may be above the earlier scans' lowest sweep.
 JUMP = 2.0
 # Attributes of the rain that are compared also where a run does not set them.
 ALWAYS_COMPARED = ("mosaic", "calibration_offset")
@@ -103,9 +103,9 @@ def ingest(
         Options of remote stores, and the wanted times, by the files' names.
     cache : path, optional
         Folder, seen by all workers, that keeps copies of remote files. By default some hundred
-        copies at a time are in a hidden folder beside the store until they are read.
+        copies at a time are in a hidden folder next to the store until they are read.
     **overrides
-        Single settings, which replace those of ``settings``.
+        Single settings, which replace values in ``settings``.
 
     Returns
     -------

@@ -23,7 +23,7 @@ from nowcast.rain.settings import wrong_setting
 from nowcast.rain.store import open_rain, time_step, write_zarr
 
 VALIDATOR = "0.4.0"
-#: Forms of what the convention has a form for, and how they are told.
+#: Forms that the convention requires, and their descriptions.
 FORMS = {
     "identifier": (
         r"(?a:[A-Z]{2}-\w+-\w+)",

@@ -31,12 +31,12 @@ class Failure:
     name: str  #: The file or files.
     reason: str  #: A sentence.
     ours: bool = False  #: It is a mistake of this program, not the file's fault.
-    files: tuple[str, ...] = ()  #: Paths, each; by default the name is that of one file.
+    files: tuple[str, ...] = ()  #: All paths; by default the name is one file's.
 
     @classmethod
     def of(cls, name: str, error: Exception, files: Sequence[str] = ()) -> Failure:
         """Return the failure of an exception of the guard."""
-        # The reason stands beside the name, which need not be said twice.
+        # The reason is shown next to the name, which need not be repeated.
         reason = str(error).removeprefix(f"{name}: ")
         return cls(name, reason, isinstance(error, ReaderError), tuple(files))
 
@@ -104,7 +104,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
                 "ingest files of one grid into one store"
             )
         rain = isolated.call(scan.name, reader.read_rain, header, scan.index, settings.relation)
-        # Reflectivity of which no cell is dry has no other way to say that than no number.
+        # Reflectivity without a dry cell can only say "no echo" by missing numbers.
         dry = bool((rain == 0).any()) or not np.isfinite(rain).any()
         if settings.fill == "no echo" or (
             settings.fill == "auto" and header.reflectivity and not dry
@@ -132,7 +132,7 @@ def map_scan(scan: Scan, grid: Grid, settings: IngestSettings, site: Site | None
 def clean_sweeps(
     sweeps: Sequence[Sweep], settings: IngestSettings, format: Format
 ) -> list[Cleaned]:
-    """Return sweeps without echo that is not rain; missing and no echo are told apart."""
+    """Return sweeps without echo that is not rain; missing and no echo are distinct."""
     weakest = -np.inf if settings.noise is None else settings.noise
     climates = [open_climate(path) for path in settings.climate]
     freezing = settings.freezing
@@ -141,7 +141,7 @@ def clean_sweeps(
     for sweep in sweeps:
         climate = next((one for one in climates if alike(sweep, one)), None)
         rules = (settings.steps, settings.threshold, weakest, climate, settings.attenuation, level)
-        cleaned.append(clean(_told_apart(sweep, settings, format), *rules))
+        cleaned.append(clean(_distinct(sweep, settings, format), *rules))
     return cleaned
 
 
@@ -250,7 +250,7 @@ def _repeats(sweep: Sweep, known: Sweep) -> bool:
 
 
 def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
-    """Return one map of those of several elevations, lowest first.
+    """Return one map from the maps of several elevations, lowest first.
 
     ``"lowest"`` takes a cell's lowest elevation that is not missing, ``"max"`` the strongest rain.
     """
@@ -262,7 +262,7 @@ def combine(maps: list[NDArray[np.float32]], how: str) -> NDArray[np.float32]:
     return result
 
 
-def _told_apart(sweep: Sweep, settings: IngestSettings, format: Format) -> Sweep:
+def _distinct(sweep: Sweep, settings: IngestSettings, format: Format) -> Sweep:
     """Return the sweep with gates without a number as no echo, if the format means that."""
     assert sweep.dbz is not None
     dbz = sweep.dbz

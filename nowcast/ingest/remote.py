@@ -2,7 +2,7 @@
 
 Any store that fsspec knows works. Names are listed here. Workers read the bytes into a folder that
 they and this process see; a file appears there only when it is whole. This is done in batches of
-hours, and a list beside the rain store has the files that it was given.
+hours, and a list next to the rain store has the files that it was given.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class RemoteFile:
     """A file of a store."""
 
     url: str  #: As fsspec opens it.
-    size: int | None = None  #: Bytes, where the store's list tells.
-    time: np.datetime64 | None = None  #: What its name tells.
+    size: int | None = None  #: Bytes, if the store lists them.
+    time: np.datetime64 | None = None  #: Time in its name.
     #: It is a file that the user named or that fits a pattern: it has to be a radar file. What is
     #: met in a folder or an archive may be anything.
     named: bool = True
@@ -234,7 +234,7 @@ def batches(
 
 
 class ReadList:
-    """The list of addresses that a store was given, in a file beside it; removed with the store."""
+    """The list of addresses given to a store, in a file next to it; removed with the store."""
 
     def __init__(self, store: Path) -> None:
         self.path = store.with_name(f".{store.name}.read")

@@ -19,7 +19,7 @@ log = logging.getLogger("nowcast.ingest")
 # Per cent; where more is missing, clear air was mistaken for it or the grid is far too large.
 MOST_MISSING = 50.0
 # Decibels from which on a difference of calibration is worth to be taken out.
-TOLD = 0.5
+LEAST_DIFFERENCE = 0.5
 
 RANGE, GRID = "the radar's range", "the composite's grid"
 
@@ -85,7 +85,7 @@ class IngestReport:
             "--offset " + shlex.quote(f"{name}={decibel:+.1f}")
             for name, decibel in offsets(differences).items()
         ]
-        if any(abs(pair.decibel) >= TOLD for pair in differences):
+        if any(abs(pair.decibel) >= LEAST_DIFFERENCE for pair in differences):
             lines.append(f"in a new store, {' '.join(taken_out)} takes the differences out")
         return lines
 

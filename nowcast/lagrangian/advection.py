@@ -141,7 +141,7 @@ def _follow(points_y, points_x, motion):
 
 @jit
 def _origin(points, row, column, every):
-    """Departure point (y, x) of a pixel, linearly between those of four nodes."""
+    """Departure point (y, x) of a pixel, linearly between four nodes' departure points."""
     one = np.float32(1)
     last_y, last_x = points.shape[1] - 1, points.shape[2] - 1
     i, j = min(row // every, max(last_y - 1, 0)), min(column // every, max(last_x - 1, 0))
@@ -169,7 +169,7 @@ def _carry(out, rows, field, points, every, nearest):
                 continue
             i, j = int(y + close), int(x + close)
             i, j = min(i, height - 1), min(j, width - 1)
-            # Whole pixels, but for rounding, are taken as they are: beside them may be nothing.
+            # Whole pixels, but for rounding, are taken as they are: next to them may be nothing.
             fy, fx = max(y - i, np.float32(0)), max(x - j, np.float32(0))
             if nearest:
                 i, j = i + int(fy > half), j + int(fx > half)

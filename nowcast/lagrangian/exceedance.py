@@ -61,7 +61,7 @@ class MarginTable:
         """Return slope, wet, offset, dry, near and wide (threshold, 6) at a lead time.
 
         Between the table's thresholds the numbers are linear in the logarithm of the rain rate;
-        beyond them they are those of the first and the last.
+        beyond them they equal the numbers of the first and the last.
         """
         doublings = np.log2(np.clip(minutes, SHORTEST, LONGEST) / AT_MINUTES)
         at = np.log(np.asarray(thresholds, np.float64))

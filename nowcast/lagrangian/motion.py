@@ -118,9 +118,9 @@ FINEST_KM = 2.0
 LEVELS = ((16.0, np.inf), (10.0, 150.0), (6.0, 80.0), (3.5, 50.0), (2.5, 35.0), (2.0, 25.0))
 #: Solutions of each level; the frames are moved by the result before the next one.
 ITERATIONS, FIRST_ITERATIONS = 2, 8
-#: Weight of the larger scale's motion, relative to that of a window with rain.
+#: Weight of the larger scale's motion, relative to the weight of a window with rain.
 PRIOR = 0.02
-#: How far in m s-1 motion may be from that of the larger scale, at the largest from standing still.
+#: How far in m s-1 motion may be from the larger scale's, at the largest scale from none.
 SPREAD, FIRST_SPREAD = 13.0, 30.0
 #: Windows are spaced by this part of their standard deviation.
 NODES = 3.0
@@ -144,15 +144,15 @@ def motion_field(
     """Return the rain's displacement per time step at every pixel of the last frame.
 
     Lucas and Kanade's least squares, from one motion for the whole grid to windows of 25 km. At
-    each level the earlier frames are moved by what is known so far and compared with the last one;
+    each level the earlier frames are moved by the motion so far and compared with the last one;
     the equations of all pairs are added, weighted against outliers (Cauchy's weights), summed over
     Gaussian windows and solved for a correction, which a weak prior holds to the motion of the
     larger scale. Dry places so take the motion of the rain around them, and far from all rain that
     of the larger scale; without any rain that moves, the motion is zero.
 
-    Where rain fades or a radar drops out, frames differ by more than motion explains. What it
-    leaves of the differences is taken for one error of the whole window, and motion stays by so
-    much nearer to that of the larger scale, at the largest to none.
+    Where rain fades or a radar drops out, frames differ by more than motion explains. The
+    remaining differences count as one error of the whole window, and motion stays by so much
+    nearer to the larger scale's, at the largest scale to none.
 
     All lengths are in km, so that a field does not depend on the grid that it is measured on.
 
@@ -180,7 +180,7 @@ def motion_and_error(
 ) -> tuple[Float, Float, float]:
     """Return `motion_field`, its standard error in m s-1 on square nodes, and their side in pixels.
 
-    The error is that of the last level's least squares: the differences to the earlier frames that
+    The error comes from the last level's least squares: the differences to the earlier frames that
     motion does not explain, over the gradients. It is large where the two earlier frames give
     different motions.
     """
@@ -249,7 +249,7 @@ def _at_scale(image: Float, share: Float, spacing: float, blur: float) -> _Image
         for a in (image * share, share)
     )
     smooth = _mean(weighted, weight)
-    # Beside missing data the gradient is that of the data's rim, which stands still.
+    # Next to missing data the gradient is the gradient of the data's rim, which stands still.
     known = ndimage.minimum_filter((share > 0.95).astype(np.float32), 3, mode="nearest")
     slopes = np.gradient(smooth) if min(smooth.shape) > 1 else [np.zeros_like(smooth)] * 2
     return _Image(np.stack([smooth, *slopes, known]).astype(np.float32), step)
@@ -286,11 +286,11 @@ def _corrected(
         return prior, np.full(trace.shape, spread * step, np.float32)
     typical = (trace * trace).sum(dtype=np.float64) / trace.sum(dtype=np.float64)
     hold = np.float32(PRIOR * typical / 2)
-    # Rain that grows or fades does so together: what motion leaves of the differences is taken for
-    # one error of the whole window, beside which a motion far from the larger scale's is unlikely.
+    # Rain grows or fades together: the differences that motion does not explain count as one error
+    # of the whole window, so that a motion far from the larger scale's is unlikely.
     y, x = _solved(sums, hold, -sums[3], -sums[4])
     residual = np.maximum(sums[5] + sums[3] * y + sums[4] * x, 0)
-    # Where there is no rain, what is left is taken to be as everywhere.
+    # Where there is no rain, the remaining error is taken to be as everywhere.
     remaining = residual + 2 * hold * residual.sum() / trace.sum()
     hold = hold + residual / np.float32(spread**2)
     error = step * np.sqrt(remaining / (trace / 2 + hold))

@@ -72,7 +72,7 @@ def levels_of(shape: tuple[int, ...]) -> int:
 
 
 def shrink(field: Float, weight: Float) -> tuple[Float, Float]:
-    """Halve a grid: Gaussian means of what is known, and the share of it."""
+    """Halve a grid: Gaussian means of the known pixels, and their share."""
     height, width = field.shape
     shape = ((height + 1) // 2, (width + 1) // 2)
     out, share = np.empty(shape, np.float32), np.empty(shape, np.float32)
@@ -179,7 +179,7 @@ class BandModel:
 
         Between whole times it grows evenly.
         """
-        # The innovations' weights are those of the last anomaly; their squares add up to the whole.
+        # Innovations have the last anomaly's weights; their squares add up to the whole.
         r = self.root**2
         whole = (1 + r) / (1 - r) ** 3
         at = np.arange(int(np.ceil(times.max())) + 1)

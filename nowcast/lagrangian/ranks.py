@@ -118,7 +118,7 @@ def _quantile(out, rank, wet, count):
 WINDOW_KM = 320.0
 #: Classes of a window's histograms, of the field's values and of the logarithm of rain rates.
 WINDOW_CLASSES, RATES = 1024, 2048
-#: Rain rates in mm h-1 that the histogram tells apart; below it is dry, above all are the same.
+#: Rain rates in mm h-1 that the histogram resolves; below it is dry, above all are the same.
 LEAST, MOST = 0.01, 200.0
 
 
@@ -137,7 +137,7 @@ def regional_ranks(field: Float, rain: Float, spacing_km: float) -> Float:
 
     References
     ----------
-    Windows and their interpolation are those of Zuiderveld, "Contrast limited adaptive histogram
+    Windows and their interpolation: Zuiderveld, "Contrast limited adaptive histogram
     equalization", Graphics Gems IV (1994), 474-485.
     """
     out = np.full_like(field, np.nan)

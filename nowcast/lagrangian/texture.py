@@ -17,8 +17,8 @@ from nowcast.lagrangian.ranks import match, ranks
 
 Float = NDArray[np.float32]
 
-#: Fields from which on a variance of one at each pixel leaves them nearly normal; of fewer, what is
-#: drawn would hardly be random any more.
+#: Fields from which on a variance of one at each pixel leaves them nearly normal; fewer fields
+#: would hardly be random any more.
 ENOUGH = 5
 
 

@@ -163,7 +163,7 @@ class Alerter:
             write(self.path, self.state)
 
     def summary(self) -> dict[str, Any]:
-        """Return the active alerts, and how those of the last weeks came true."""
+        """Return the active alerts, and how often alerts of the last weeks came true."""
         judged = [*self.state["judged"], *self.state["on"].values()]
         counts = {name: sum(a["outcome"] == name for a in judged) for name in OUTCOMES}
         leads = [alert["lead_minutes"] for alert in judged if "lead_minutes" in alert]

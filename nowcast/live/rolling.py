@@ -76,7 +76,7 @@ class Rolling:
             log.warning("%s: expected sums of scores, found %s; they begin anew", self.path, error)
             return {}
         if str(sums.get("names")) != self.names or "raw" not in sums:
-            log.info("%s: scores begin anew, beside %s", self.path, ", ".join(self.others))
+            log.info("%s: scores begin anew, together with %s", self.path, ", ".join(self.others))
             return {}
         return sums
 

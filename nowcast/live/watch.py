@@ -149,7 +149,7 @@ class Watch:
                 self._bound()
         except (DaskdlError, OSError) as error:
             failing = str(error)
-            self._told(failing)
+            self._note_error(failing)
         self.status |= {
             "failing": failing,
             "looked": now(),
@@ -199,7 +199,7 @@ class Watch:
             self._leave(name)
             return
         self.tries[name] = self.tries.get(name, 0) + 1
-        self._told(f"{name}: {reason}")
+        self._note_error(f"{name}: {reason}")
         if self.tries[name] >= TRIES:
             self.status["damaged"][name] = reason
             self._leave(name)
@@ -208,7 +208,7 @@ class Watch:
         self.done.add(name)
         self.tries.pop(name, None)
 
-    def _told(self, sentence: str) -> None:
+    def _note_error(self, sentence: str) -> None:
         log.warning("%s", sentence)
         self.status |= {"last_error": sentence, "last_error_time": now()}
 
@@ -256,7 +256,7 @@ class Watch:
         except OSError:
             raise
         except Exception as error:  # such as a model's; a forecast is made nevertheless
-            self._told(f"{self.method} failed ({type(error).__name__}: {error})")
+            self._note_error(f"{self.method} failed ({type(error).__name__}: {error})")
         fallback = "extrapolation"
         source = f"nowcast, method {fallback}"
         asked = {"say": log.info}
@@ -276,7 +276,7 @@ class Watch:
                     PRODUCTS[name].write(forecast, rain, path)
             except Exception as error:  # the forecast itself exists
                 self.failed.add(path)
-                self._told(f"{path} not written ({type(error).__name__}: {error})")
+                self._note_error(f"{path} not written ({type(error).__name__}: {error})")
 
     def _alert(self) -> None:
         """Update alerts from the newest forecast, unless that was done; send pending messages."""
@@ -290,7 +290,7 @@ class Watch:
             else:
                 self.alerter.send()
         except Exception as error:  # forecasts continue without alerts
-            self._told(f"alerts failed ({type(error).__name__}: {error})")
+            self._note_error(f"alerts failed ({type(error).__name__}: {error})")
         self.status["alerts"] = self.alerter.summary()
 
     def verify(self) -> bool:

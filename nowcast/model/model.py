@@ -164,7 +164,7 @@ class NowcastModel(Saved):
         return settings.with_own(shape)
 
     def check_fits(self, path: object, spacing: tuple[float, float], step: np.timedelta64) -> None:
-        """Raise a DataError unless a store's spacing and step are those of the training."""
+        """Raise a DataError unless a store has the spacing and step of the training."""
         if step != self.step:
             raise DataError(
                 f"{path}: expected frames every {minutes(self.step):g} min, as the model was "

@@ -72,7 +72,7 @@ class TrainSettings(BaseModel):
 
 
 def check_lead(settings: TrainSettings, minutes: float) -> None:
-    """Raise a SettingsError if the lead time is not that of a model to start from."""
+    """Raise a SettingsError if the lead time differs from a model to start from."""
     if "lead_minutes" in settings.model_fields_set and settings.lead_minutes != minutes:
         raise SettingsError(
             f"--lead: expected {minutes:g} min, the lead time of the model to start from, found "

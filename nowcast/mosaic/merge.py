@@ -47,7 +47,7 @@ def merge(views: Sequence[View], how: str) -> View:
     """Return one map from several; NaN, with quality 0, where no radar has data.
 
     ``"quality"`` takes the mean of the rain rates weighted by quality, ``"maximum"`` the strongest
-    rain, ``"nearest"`` the rain of the best quality. The quality is that of the best view.
+    rain, ``"nearest"`` the rain of the best quality. The quality is the best view's.
     """
     rain = np.stack([view.rain for view in views])
     quality = np.stack([view.quality for view in views])

@@ -23,8 +23,8 @@ from nowcast.plot.rain import draw_outline, masked
 LAST = 1800
 #: Width of a map in inches, and pixels per inch.
 WIDTH, DPI = 4.0, 100
-#: Greys among the colours of the animation, for text and for what is smoothed; none so near to
-#: white or to the grey of what is missing that pillow's coarse search would take it for them.
+#: Greys among the colours of the animation, for text and smooth edges; none so near to white or to
+#: the grey of missing pixels that pillow's coarse search would take it for them.
 GREYS = np.linspace(0.0, 0.76, 28)
 
 
@@ -144,7 +144,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
         clock.set_color(FAINT if is_input else "black")
         figure.set_dpi(DPI)
         canvas.draw()
-        if number == 0:  # what is laid out stays where it is; labels' room is known the second time
+        if number == 0:  # the layout stays fixed; labels' room is known the second time
             canvas.draw()
             figure.set_layout_engine("none")
         yield np.asarray(canvas.buffer_rgba())[..., :3].copy()

@@ -58,8 +58,8 @@ DRY, EXTREME, MISSING = "#ffffff", "#3d0a33", "#d8d8d8"
 
 #: Edges of the scale of probabilities; values below the first count as none.
 PROBABILITY_LEVELS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-#: Between two edges each: from pale to dark, lightness falls evenly and the hue
-#: is none of the rain's, so that it reads in grey too and is not taken for rain.
+#: One colour between two edges each, from pale to dark: lightness falls evenly, to be read in grey
+#: too, and no hue of the rain occurs, so that nobody takes it for rain.
 PROBABILITIES = (
     "#efe9f4", "#dccfe9", "#c8b3dd", "#b497d0", "#a07bc3", "#8b60b4", "#7547a2", "#5f308c",
     "#491b73", "#330a58",

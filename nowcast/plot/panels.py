@@ -74,8 +74,8 @@ class Panels:
         first = next(iter(forecasts.values()))
         fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
         probabilities: dict[str, float] = {}
-        given_by_name = _given(forecast)
-        for name, dataset in given_by_name.items():
+        datasets = _datasets(forecast)
+        for name, dataset in datasets.items():
             fields[name] = forecasts[name]
             if isinstance(dataset, xr.Dataset):
                 extra, of_extra = _extra_rows(name, dataset, thresholds, members)
@@ -100,12 +100,12 @@ class Panels:
             reference=None if start is None else start.values.astype("datetime64[us]").item(),
             x=first["x"].values[across],
             y=first["y"].values[down],
-            simulated=any(map(is_simulated, [*given_by_name.values(), *fields.values()])),
+            simulated=any(map(is_simulated, [*datasets.values(), *fields.values()])),
             before=frames[:, down, across],
             minutes_before=minutes_before,
             probabilities=probabilities,
-            place=Place.of(next(iter(given_by_name.values()))).cropped(down, across),
-            station=str(next(iter(given_by_name.values())).attrs.get("station", "")),
+            place=Place.of(next(iter(datasets.values()))).cropped(down, across),
+            station=str(next(iter(datasets.values())).attrs.get("station", "")),
         )
 
     def zoomed(self, kilometres: float) -> Panels:
@@ -137,7 +137,7 @@ class Panels:
         )
 
     def input_of(self, name: str, index: int) -> NDArray[np.float32]:
-        """Return a frame before the forecast as a row shows it: 0 or 1 as a probability."""
+        """Return a frame before the forecast as a row shows it: a row of probability has 0 or 1."""
         frame = self.before[index]
         if name not in self.probabilities:
             return frame
@@ -181,7 +181,7 @@ def edges(middles: NDArray[Any]) -> tuple[float, float]:
     return (float(middles[0]) - half) / 1e3, (float(middles[-1]) + half) / 1e3
 
 
-def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
+def _datasets(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
     # A Dataset is a mapping too.
     if isinstance(forecast, Mapping) and not isinstance(forecast, xr.Dataset):
         return {str(name): field for name, field in forecast.items()}
@@ -191,7 +191,7 @@ def _given(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
 def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
     return {
         name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
-        for name, field in _given(forecast).items()
+        for name, field in _datasets(forecast).items()
     }
 
 

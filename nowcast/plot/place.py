@@ -28,7 +28,7 @@ MARGIN = 0.5
 LEAST = 0.03
 #: Side (km) of maps from which lines with coarser points are used.
 LARGE = 600
-#: Names of the lines, with that of their files: points some kilometres apart.
+#: Names of the lines and of their files: points some kilometres apart.
 KINDS = {"coast": "gshhs", "border": "countries"}
 
 

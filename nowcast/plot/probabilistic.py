@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-#: Most thresholds of which reliability is shown, and the pixels that a point of it needs.
+#: Most thresholds whose reliability is shown, and least pixels for a point of its curve.
 COLUMNS, FEWEST = 3, 100
 
 

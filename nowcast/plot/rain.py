@@ -162,7 +162,7 @@ def draw_cells(axes: Axes, shapes: Iterable[CellShape]) -> None:
 
     shapes = list(shapes)
     rings = [ring for shape in shapes for ring in shape.rings]
-    # Maps of a figure share their limits, which a cell beside one of them would move in all.
+    # Maps of a figure share their limits, which a cell outside one of them would move in all.
     axes.add_collection(LineCollection(rings, colors=OUTLINE, linewidths=0.6), autolim=False)
     ways = np.array([shape.way for shape in shapes if shape.way is not None]).reshape(-1, 2, 2)
     arrows = Quiver(

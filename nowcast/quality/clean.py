@@ -34,7 +34,7 @@ GIVEN = ("climate", "bright_band")
 DEFAULT = ("texture", "spikes", "speckle", "second_trip")
 #: Correlation coefficient below which the step "correlation" finds no rain.
 RHOHV = 0.8
-# The surroundings of an echo: rays and gates to each side, of which every second is used.
+# The surroundings of an echo: every second of so many rays and gates to each side.
 AROUND = 3
 
 
@@ -112,7 +112,7 @@ def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask |
     if step == "correlation":
         return None if sweep.rhohv is None else (sweep.rhohv < rhohv) & np.isfinite(sweep.dbz)
     if step == "texture":
-        # In gates of 1 km the reflectivity of strong showers is as rough as that of ground.
+        # In gates of 1 km the reflectivity of strong showers is as rough as ground's.
         polarimetric = sweep.rhohv is not None or sweep.phidp is not None
         return texture(sweep, weakest) if polarimetric else None
     if step == "spikes":

@@ -27,7 +27,7 @@ STATIC, UNUSUAL = 0.5, 3.0
 # Least number of scans for a climate.
 FEWEST = 100
 # Metres beyond which obstacles are sought, and rays to each side for the comparison.
-FROM, BESIDE = 20_000.0, 12
+FROM, NEIGHBOURS = 20_000.0, 12
 # Reflectivities (dBZ) whose frequencies are compared between rays, and those that are counted.
 COMPARED = np.arange(10.0, 31.0, 5.0)
 COUNTED = np.arange(5.0, 46.0)
@@ -79,7 +79,7 @@ class Tally:
     site: Site | None = None
 
     def add(self, sweep: Sweep, weakest: float = 7.0) -> None:
-        """Count a sweep; skip it if its elevation or gates are not those of the first."""
+        """Count a sweep; skip it if its elevation or gates differ from the first sweep's."""
         assert sweep.dbz is not None
         if not self.scans:
             rays = round(360.0 / float(np.median(np.diff(sweep.azimuth))))
@@ -137,7 +137,7 @@ class Tally:
         # Numbers of gates of at least each reflectivity; bands with ground do not count.
         counts = np.where(clear[..., np.newaxis], self.strong, 0)[..., ::-1].cumsum(axis=2)
         counts = counts[..., ::-1].sum(axis=1) / np.maximum(clear.sum(axis=1), 1)[:, np.newaxis]
-        neighbours = [np.roll(counts, side, axis=0) for side in range(-BESIDE, BESIDE + 1)]
+        neighbours = [np.roll(counts, side, axis=0) for side in range(-NEIGHBOURS, NEIGHBOURS + 1)]
         usual = np.median(neighbours, axis=0)
         loss = np.zeros(len(counts))
         for ray, (counted, others) in enumerate(zip(counts, usual, strict=True)):

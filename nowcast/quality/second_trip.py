@@ -24,7 +24,7 @@ RAYS, GATES, FEWEST = 1, 3, 9
 LEAST_COHERENCE = 0.22
 # Echo next to an incoherent one is incoherent if its own index is below this: at edges the mean has
 # few values, and includes coherent rain.
-LEAST_BESIDE = 0.3
+LEAST_AT_EDGES = 0.3
 # Length of the mean unit vector of turns from gate to gate, below which velocities are random: for
 # 18 random ones it is 0.24, for rain with velocities that differ by 1/5 of Nyquist's it is 0.82.
 LEAST_STEADINESS = 0.5
@@ -50,7 +50,7 @@ def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
     weakest32 = np.float32(max(weakest, -1e30))
     _judge(sweep.dbz, parts, weakest32, np.float32(least), false)
     if sweep.coherence is not None:
-        _grow(sweep.dbz, parts[0], weakest32, np.float32(LEAST_BESIDE), false.copy(), false)
+        _grow(sweep.dbz, parts[0], weakest32, np.float32(LEAST_AT_EDGES), false.copy(), false)
     return false
 
 

@@ -72,7 +72,7 @@ def datasets(file: Any, prefix: str = "dataset") -> list[str]:
 
 
 def quantity(data: Any, above: Any) -> str:
-    """Return the quantity of a data group, its own or that of the dataset above."""
+    """Return the quantity of a data group, its own or the dataset's above."""
     for group in (data, above):
         if "what" in group and "quantity" in group["what"].attrs:
             return text(group["what"], "quantity")
@@ -111,7 +111,7 @@ def the_only(groups: Sequence[Any], name: str) -> Any:
 def read_data(data: Any, above: Any, most: int) -> NDArray[np.float32]:
     """Return the values of a data group, (n, m) float32: -inf is undetect, NaN is nodata.
 
-    Gain, offset and codes are in its own ``what`` or that of the dataset ``above``; more than
+    Gain, offset and codes are in its own ``what`` or in the dataset's, ``above``; more than
     ``most`` values are damage. If both codes are one number, it is undetect: most of a radar's area
     has no echo, and writers of such files (the Bureau of Meteorology) have no other code for it.
     """

@@ -47,7 +47,7 @@ OTHERS = {
     "BUFR": (re.compile(rb"BUFR"), "give the same product as ODIM_H5"),
     "a picture, which has colours and no numbers": (
         re.compile(rb"\x89PNG|GIF8|\xff\xd8\xff"),
-        "give the files of which it was drawn",
+        "give the files that it was drawn from",
     ),
     "a zip archive": (re.compile(rb"PK\x03\x04"), "name the archive itself as a source"),
     "a tar archive": (

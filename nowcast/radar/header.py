@@ -61,7 +61,7 @@ class Site:
         return f"{self.latitude:.5f},{self.longitude:.5f},{self.altitude:.0f}"
 
 
-# How far the time that a file states of itself may lie from that of its first ray.
+# How far the time that a file states for itself may be from the time of its first ray.
 APART = np.timedelta64(60, "m")
 
 

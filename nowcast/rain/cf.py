@@ -24,7 +24,7 @@ RAIN_RATE = {
     "cell_methods": "time: point",
 }
 
-#: Name of the field of flags beside the rain, and its attributes but for those of the bits.
+#: Name of the field of flags next to the rain, and its attributes except for the bits'.
 FLAGS = "clean_flags"
 CLEAN_FLAGS = {
     "standard_name": "rainfall_rate status_flag",
@@ -113,8 +113,8 @@ def rain_dataset(
     - ``grid``: grid of the frames.
     - ``time`` (n,): valid times, UTC, increasing.
     - ``rain_rate`` (n, ny, nx): rain rate in mm h-1; 0 is no rain, NaN is missing.
-    - ``attributes``, ``global_attributes``: added to those of ``rain_rate`` and of the Dataset,
-      or replacing them.
+    - ``attributes``, ``global_attributes``: added to the attributes of ``rain_rate`` and of the
+      Dataset, or replacing them.
     """
     import xarray as xr
 

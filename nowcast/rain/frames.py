@@ -266,7 +266,7 @@ class WindowRecipe(Recipe):
 
 @dataclass(frozen=True)
 class Windows(Partition):
-    """A partition of windows over frames float32 (n, ny, nx) held once."""
+    """A partition of windows over frames float32 (n, ny, nx), which are in memory once."""
 
     frames: NDArray[np.float32] = field(repr=False)
     windows: NDArray[np.int64] = field(repr=False)

@@ -46,7 +46,7 @@ class ZRRelation:
     def named(
         cls, choice: str, *, hail_cap: float | None = 53.0, noise: float | None = 7.0
     ) -> ZRRelation:
-        """Return the relation named ``choice``, or that of numbers ``"a,b"``."""
+        """Return the relation named ``choice``, or the relation with numbers ``"a,b"``."""
         if choice in RELATIONS:
             a, b = RELATIONS[choice]
             return cls(a, b, hail_cap, noise, choice)

@@ -59,7 +59,7 @@ def _every(rain: xr.DataArray, step: np.timedelta64, name: str) -> xr.DataArray:
         return rain
     if want % have:
         raise DataError(
-            f"{name}: expected frames in a step of which {want / 60:g} min is a multiple, found "
+            f"{name}: expected frames in a step that divides {want / 60:g} min, found "
             f"{have / 60:g} min; choose a common step with --set step_minutes=MINUTES"
         )
     # The most frequent phase, because scans need not start on the hour.

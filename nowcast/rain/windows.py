@@ -64,7 +64,7 @@ def windows(
     tile_stride : int or (down, across), optional
         Cells from one tile to the next, by default the tile's size.
     stride : int
-        Frames from the start of one window to that of the next, within a gapless run.
+        Frames from the start of one window to the next start, within a gapless run.
     wet_threshold, wet_fraction, keep_dry : float
         A window (of a tile) is dry if fewer than ``wet_fraction`` of its input's known values reach
         ``wet_threshold``. The target does not count: a model that sees only cases in which little
@@ -125,7 +125,7 @@ def windows(
     if not len(remaining):
         raise DataError(
             f"{source.name}: expected at least one window of {n_in} + {n_out} frames to train on, "
-            f"found {keep.size}, of which {int((~enough).sum())} have more than {max_missing:.0%} "
+            f"found {keep.size}: {int((~enough).sum())} have more than {max_missing:.0%} "
             f"missing values and {int((enough & dry).sum())} are dry; raise max_missing or keep_dry"
         )
     chosen = np.column_stack([starts[remaining[:, 0]], corners[remaining[:, 1]]])

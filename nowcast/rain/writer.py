@@ -93,7 +93,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def _tidy(path: Path) -> None:
-    """Finish or undo the unfinished files that a killed run left beside the store."""
+    """Finish or undo the unfinished files that a killed run left next to the store."""
     old = previous(path)
     if old.is_dir() and not path.exists():
         os.rename(old, path)

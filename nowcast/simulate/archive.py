@@ -34,11 +34,11 @@ class Days:
     """Days of simulated weather, each seen by one radar."""
 
     days: int = 1
-    hours: float = 24.0  #: Of each day that are looked at.
-    step_minutes: int = 10  #: Between frames.
+    hours: float = 24.0  #: Simulated hours of each day.
+    step_minutes: int = 10  #: Minutes between frames.
     size: int = 128  #: Cells along each side; the radar's range is half of it.
     spacing: float = 2000.0  #: Metres between cells.
-    seed: int = 0  #: Of the first day; the others have those after it.
+    seed: int = 0  #: Seed of the first day; each other day has the next one.
     organised: bool = False  #: Whether storms go through stages, see `Weather`.
     #: Number of radars that see the days in turn, each with its own calibration
     #: (`CALIBRATION_DB`), noise and range; a single one has no error of calibration.

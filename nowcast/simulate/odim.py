@@ -50,7 +50,7 @@ class PolarSweep:
     dbz: NDArray[np.floating]
     #: Unambiguous velocity, m/s; readers expect it though there are no velocities.
     nyquist: float = 8.0
-    #: Moments beside the reflectivity, by those names of `CODING`, (rays, gates).
+    #: Moments besides the reflectivity, by their names in `CODING`, (rays, gates).
     others: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 

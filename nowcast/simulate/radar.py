@@ -34,7 +34,7 @@ DETECTION = 0.6
 
 @dataclass(frozen=True)
 class Radar:
-    """A C-band radar at a place that does not exist, with the geometry of one that could."""
+    """A C-band radar at an invented place, with a realistic geometry."""
 
     latitude: float = 50.0  #: Degrees.
     longitude: float = 5.0

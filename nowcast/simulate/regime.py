@@ -3,7 +3,7 @@
 The life cycle of mesoscale systems after C. Leary and R. Houze (J. Atmos. Sci. 36, 1979, 669):
 in the formative stage there are cores alone, in the mature one stratiform rain grows around and
 behind them, in the dissipating one it remains without cores. Larger systems live longer. So the
-next stage follows from the present one, which no extrapolation of rain or its trend can do.
+next stage follows from the present one, which no extrapolation of rain or its trend can predict.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ ROUGH = 0.5
 
 
 def draw_systems(seed: int, hours: float, per_day: float) -> Storms:
-    """Draw organised storms (systems); arguments are those of `Storms.draw`."""
+    """Draw organised storms (systems); for the arguments see `Storms.draw`."""
     start, interval, one, many = draw_numbers(seed, hours, per_day)
     size = one[4]
     life = LIFE[0] + (LIFE[1] - LIFE[0]) * size + 600.0 * (2 * one[1] - 1)

@@ -36,14 +36,13 @@ def simulate(
 ) -> list[Path]:
     """Write the scans of simulated weather; return their paths in the order of time.
 
-    The same arguments give the same files, whatever was in the folder before. Each says of itself
-    that it is simulated: in its name, in ``/what/source`` and, as ODIM has it, in
-    ``/how/simulated``.
+    The same arguments give the same files, whatever was in the folder before. Each is marked as
+    simulated: in its name, in ``/what/source`` and, as ODIM has it, in ``/how/simulated``.
 
     Parameters
     ----------
     folder : path
-        Made if it is not there.
+        Made if it does not exist.
     hours, step_minutes : float, int
         Length of the simulation and time between volumes.
     seed : int
@@ -51,7 +50,7 @@ def simulate(
     name : str
         Of the radar, in every file.
     false_echo : FalseEcho, optional
-        What the radar sees that is no rain, and how rain is weakened on its way. Files then have
+        Echo that is no rain, and losses of rain's echo on its way. Files then have
         RHOHV, PHIDP and SQIH too, and the truth: DBZH_TRUE, the rain alone, and FALSE_ECHO, a
         `Kind`.
 

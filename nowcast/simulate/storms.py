@@ -83,8 +83,8 @@ class Storms:
     def draw(cls, seed: int, hours: float, per_day: float) -> Storms:
         """Draw the storms of some hours, evenly spread over time and the area within :data:`REACH`.
 
-        A longer simulation of the same seed begins with the same storms; those at its ends are cut
-        by them.
+        A longer simulation of the same seed begins with the same storms. Storms at its ends
+        are cut.
         """
         start, interval, one, many = draw_numbers(seed, hours, per_day)
         shields = _shields(start, interval, one)
@@ -97,10 +97,10 @@ class Storms:
 
 
 def draw_numbers(seed: int, hours: float, per_day: float) -> tuple[Array, float, Array, Array]:
-    """Draw the random numbers of storms; arguments are those of `Storms.draw`.
+    """Draw the random numbers of storms; for the arguments see `Storms.draw`.
 
-    When the interval of each storm begins (n,) and its length, in seconds; and numbers between 0
-    and 1: of each storm (9, n), and of each of its cores (n, MOST_CORES, 8).
+    Returns the start of each storm's interval (n,) and its length, in seconds; and numbers between
+    0 and 1: of each storm (9, n), and of each of its cores (n, MOST_CORES, 8).
     """
     interval = 86400.0 / per_day
     before = np.ceil(LONGEST / 2 / interval)
@@ -138,7 +138,7 @@ def cores_in(
 ) -> Cells:
     """Make a core in each of the given cells, of numbers u (8, n) between 0 and 1.
 
-    Inside of 0.8 of the parent's ellipse, so that a core stands in rain; ``spread`` is the standard
+    Inside of 0.8 of the parent's ellipse, so that a core is in rain; ``spread`` is the standard
     deviation of the logarithm of its strength.
     """
     distance, direction = 0.8 * np.sqrt(u[2]), 2.0 * np.pi * u[3]

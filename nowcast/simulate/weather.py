@@ -37,7 +37,7 @@ class Weather:
     storms : float
         Storms in 24 hours within 160 km.
     organised : bool
-        Whether storms go through the stages of a life that radars can tell, see
+        Whether storms go through stages that radars can distinguish, see
         `nowcast.simulate.regime`, instead of growing and fading independently.
 
     Examples

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 METHODS = ("mean", "range")
 # mm added to the sums of gauges and radar, so that light rain has little effect.
 PRIOR = 1.0
-# mm from which on gauge and radar tell of the range, and how loosely a slope is held to none.
+# mm from which on gauge and radar show an effect of range, and how loosely its slope is bound to 0.
 LEAST, HOLD = 0.5, 5.0
 
 
@@ -28,7 +28,7 @@ class Scores(NamedTuple):
 
     method: str  #: ``"radar"`` as it is, ``"mean"`` or ``"range"``.
     pairs: int  #: Amounts compared.
-    bias: float  #: All rain of the radar over that of the gauges.
+    bias: float  #: All rain of the radar over all rain of the gauges.
     #: Root mean square and mean absolute error in mm.
     rmse: float
     mae: float

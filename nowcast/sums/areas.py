@@ -26,7 +26,7 @@ class Areas:
     names: tuple[str, ...]
     #: Of each area: positions in the flat grid (n,), and shares of these cells (n,).
     cells: list[tuple[NDArray[np.int64], NDArray[np.float64]]]
-    #: Of the whole areas, in cells, also of what lies beside the grid, (area,).
+    #: Sizes of the whole areas in cells, also of parts outside the grid, (area,).
     sizes: NDArray[np.float64]
     geometries: tuple[dict[str, Any], ...]  #: As they are in the file: longitudes and latitudes.
 

@@ -27,8 +27,8 @@ def mean_between(
     rain moves by at most one cell.
 
     - ``earlier``, ``later`` (field, y, x): rain rates in mm h-1, NaN where missing; fields are
-      members of an ensemble. Both results are alike: what is not known counts as 0, and the share
-      of the part that is known.
+      members of an ensemble. Results have the same shape: the rain, where missing counts as
+      0, and the known fraction.
     - ``motion`` (2, y, x): displacement in cells from one frame to the other.
     - ``begin``, ``end``: the part, 0 at the earlier frame and 1 at the later one.
     """
@@ -61,7 +61,7 @@ def motion_between(
     """Return the motion (2, y, x) from a frame to the next, in cells, as forecasts measure it.
 
     ``read`` gives the frame (y, x) at a position, ``minutes`` are the times of all; ``position``
-    is that of the earlier frame, and ``first`` of the earliest that may be looked at: no gap lies
+    is the earlier frame's, and ``first`` the earliest frame's that may be read: no gap lies
     between.
     """
     last = position + 1

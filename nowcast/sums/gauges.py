@@ -39,7 +39,7 @@ class Gauges:
             time, station = np.argwhere(wrong)[0]
             raise DataError(
                 f"{path}: expected amounts of 0 mm or more, found {gauges.amount[time, station]:g} "
-                f"of {gauges.names[station]} at {gauges.time[time]}; leave out what is missing"
+                f"of {gauges.names[station]} at {gauges.time[time]}; leave out missing amounts"
             )
         return gauges
 

@@ -18,9 +18,9 @@ class Rules:
     """Rules of sums: windows, amounts, gaps, and when a sum is missing."""
 
     over: tuple[np.timedelta64, ...]  #: Lengths of windows, increasing.
-    #: From the end of a window to that of the next; a divisor of each length.
+    #: From the end of a window to the next end; a divisor of each length.
     every: np.timedelta64
-    amounts: tuple[float, ...]  #: mm whose exceedance is told, of ensembles.
+    amounts: tuple[float, ...]  #: mm to give ensembles' probabilities of.
     bridge: np.timedelta64  #: Longest time between two frames along which rain is moved.
     observed: float  #: Least share of a window that is observed, else its sum is missing.
 

@@ -224,8 +224,8 @@ class Archive:
             times = longest / step
             if times != round(times):
                 raise DataError(
-                    f"verify: expected steps of which the longest, {minutes(longest):g} min, is a "
-                    f"multiple, found one of {minutes(step):g} min; verify such archives apart."
+                    f"verify: expected steps that divide the longest, {minutes(longest):g} min, "
+                    f"found one of {minutes(step):g} min; verify such archives apart."
                 )
             spacing = mean_spacing(array["y"].to_numpy(), array["x"].to_numpy(), "verify")
             ahead = [lead * round(times) for lead in leads]

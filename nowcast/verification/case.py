@@ -92,7 +92,7 @@ class Totals:
 
 @dataclass(frozen=True)
 class CaseSums:
-    """Sums of one case, a few kilobytes; those of several cases may be added."""
+    """Sums of one case, a few kilobytes; sums of several cases may be added."""
 
     pixels: NDArray[np.int64]  #: Pixels that were scored, (lead,) int64.
     #: Pixels of the grid, 0 at leads that are not scored, (lead,) int64.

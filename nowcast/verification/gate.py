@@ -90,7 +90,7 @@ def judge(
         return made
     aside = (
         f"{unused} of {len(parts)} test stretches were left out, as the longest step, "
-        f"{minutes(longest):g} min, is not a whole number of theirs"
+        f"{minutes(longest):g} min, is not a multiple of their steps"
     )
     return replace(made, sentence=f"{made.sentence} ({aside})", findings=[*made.findings, aside])
 

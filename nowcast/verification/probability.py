@@ -70,7 +70,7 @@ class BrierParts:
     score: float  #: Mean squared difference of probability and event (1 or 0); 0 is perfect.
     #: Mean squared difference of a bin's mean probability and its frequency of events.
     reliability: float
-    resolution: float  #: Mean squared difference of a bin's frequency of events and that of all.
+    resolution: float  #: Mean squared difference of a bin's frequency of events from all events'.
     #: c (1 - c) with the frequency c of all events: the score of forecasting c everywhere.
     uncertainty: float
     within: float  #: The remainder, since probabilities differ within a bin.

@@ -67,7 +67,7 @@ def application(folder: Folder) -> Starlette:
     making: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def once(request: Request, key: str, make: Callable[[Case], dict[str, Any]]) -> Response:
-        """Answer with what is made and packed once for a case, by one thread; others wait."""
+        """Return an answer that one thread makes and packs once for a case; others wait."""
         case = folder.shown()
         async with making[key]:
             if key not in case.bodies:

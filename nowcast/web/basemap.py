@@ -40,8 +40,8 @@ def basemap(grid: Grid, radar: bool) -> dict[str, Any]:
     """Return the base map of a grid, with range rings if a radar is at its origin.
 
     - returns: ``lines``: by kind (coast, border, degrees, ring), each a list of x, y, x, y, ... in
-      cells from the north-western corner; ``labels``: texts, first those of degrees in the order of
-      their lines, then those of rings with their places; ``nodes``: latitudes and longitudes of
+      cells from the north-western corner; ``labels``: texts, first of degrees in the order of
+      their lines, then of rings with their places; ``nodes``: latitudes and longitudes of
       `NODES` x `NODES` points from corner to corner, the north-western one first.
     """
     latitude, longitude = grid.latitude_longitude()

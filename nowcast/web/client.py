@@ -68,7 +68,7 @@ class Service:
             ``rain_rate (lead_time)`` in mm h-1, with the coordinate ``time``, and
             ``observed_rain_rate (observed_time)``. Where the forecast has them ``rain_quantile
             (quantile, lead_time)`` in mm h-1 and ``exceedance_probability (threshold, lead_time)``.
-            NaN is missing. Attributes tell start, method, and ``arrival_time``: when rain comes.
+            NaN is missing. Attributes are start, method, and ``arrival_time``: when rain comes.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class Service:
         return _dataset(self._ask("area", name=name))
 
     def areas(self) -> dict[str, Any]:
-        """Return all areas as GeoJSON, with the most that is forecast and the time of rain."""
+        """Return all areas as GeoJSON, with the highest forecast and the time of rain in each."""
         return self._ask("area")
 
     def _ask(self, path: str, **query: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def _contents(case: Case) -> Iterator[tuple[str, Any]]:
 def _square(case: Case, row: int, column: int) -> bytes:
     """Return all numbers of a square, (field, y, x) little-endian uint16, deflated.
 
-    The fields are those of a point in their order: observed, forecast, quantiles, probabilities.
+    The fields are in the order of a point's: observed, forecast, quantiles, probabilities.
     """
     part = np.s_[..., row : row + SIDE, column : column + SIDE]
     rain = [case.observed, case.rain, *([] if case.quantiles is None else case.quantiles)]

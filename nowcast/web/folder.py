@@ -27,9 +27,9 @@ class Folder:
     Attributes
     ----------
     case : Case or None
-        What is shown; after a failure the one before.
+        The case shown; after a failure the previous one.
     problem : str
-        Why there is none, or no newer one; empty when all is well.
+        Why there is no case, or no newer one; empty when all is well.
     """
 
     def __init__(self, path: Path, observed: Path | None = None, areas: Path | None = None) -> None:
@@ -47,9 +47,9 @@ class Folder:
         """
         try:
             forecast, about = self._newest()
-            # Scans that come in while a forecast stands change the store's zarr.json.
-            store = self._beside(self.observed, "rain.zarr")
-            areas = self._beside(self.areas, "areas.geojson")
+            # Scans that arrive while a forecast is shown change the store's zarr.json.
+            store = self._file_for(self.observed, "rain.zarr")
+            areas = self._file_for(self.areas, "areas.geojson")
             files = [forecast, store and store / "zarr.json", areas]
             stats = [file.stat() for file in files if file and file.exists()]
             token = f"{forecast} {[(s.st_ino, s.st_mtime_ns, s.st_size) for s in stats]} {about}"
@@ -84,7 +84,7 @@ class Folder:
         return case
 
     def _newest(self) -> tuple[Path, dict[str, Any]]:
-        """Return the newest forecast and what ``latest.json`` says of it."""
+        """Return the newest forecast and its entry in ``latest.json``."""
         if self.path.is_file() or (self.path / "zarr.json").exists():
             return self.path, {}
         if not self.path.is_dir():
@@ -109,7 +109,7 @@ class Folder:
             raise DataError(f"{self.path / 'latest.json'}: names a forecast outside of its folder")
         return forecast, {k: about[k] for k in ("issued", "method", "flags") if k in about}
 
-    def _beside(self, chosen: Path | None, name: str) -> Path | None:
+    def _file_for(self, chosen: Path | None, name: str) -> Path | None:
         """Return the chosen path, else the path of this name in the folder, if it exists."""
         if chosen is None and (self.path / name).exists():
             return self.path / name

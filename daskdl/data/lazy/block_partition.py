@@ -33,7 +33,7 @@ class BlockPartition(Partition):
         blocks: Sequence[Recipe],
         dealt: Callable[[int, int], Sequence[Recipe]] | None = None,
     ) -> None:
-        self._given, self._dealt = (tuple(blocks), dealt), dealt
+        self._arguments, self._dealt = (tuple(blocks), dealt), dealt
         self._lock = threading.Lock()
         self._reader: ThreadPoolExecutor | None = None
         self._held: dict[int, Future[Partition]] = {}
@@ -50,7 +50,7 @@ class BlockPartition(Partition):
         self._order: Indices = np.arange(len(self))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._given  # nothing of what it holds has to move with it
+        return self._arguments  # nothing of what it holds has to move with it
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc]

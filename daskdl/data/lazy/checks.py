@@ -43,7 +43,7 @@ class Check:
                     f"SampleSet.check: expected {missing} in every sample, found {sorted(batch)}"
                     "; name the arrays that there are, or leave the check out"
                 )
-            for rows, reason in self._found(batch):
+            for rows, reason in self._wrong(batch):
                 for row in np.flatnonzero(rows):
                     wrong.setdefault(int(row), reason(int(row)))
             bad += [f"{self.name}, sample {where[row]} ({wrong[row]})" for row in sorted(wrong)]
@@ -61,7 +61,7 @@ class Check:
             picked = Arrays(picked.take(np.arange(len(picked))))
         return Arrays(picked.arrays, (*picked.bad, *bad))
 
-    def _found(self, batch: Mapping[str, Any]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
+    def _wrong(self, batch: Mapping[str, Any]) -> Iterator[tuple[NDArray[np.bool_], Any]]:
         """Yield masks of wrong samples, each with a function from their number to the reason."""
         for name, shape in self.shapes.items():
             shapes = [np.shape(value) for value in batch[name]]

@@ -47,7 +47,7 @@ class Shards:
     def placed(self, workers: dict[str, int]) -> Place:
         """Load missing shards, move badly placed ones, and return the place of each."""
         n = self._samples.partitions
-        holders = self._cluster.holders([self._held(s) for s in range(n)], workers)
+        holders = self._cluster.holders([self._future_of(s) for s in range(n)], workers)
         owners = assign(holders, workers)
         moving = [s for s in range(n) if s not in self._futures or owners[s] != holders[s]]
         place = Place(owners)
@@ -64,7 +64,7 @@ class Shards:
         self._futures.clear()
         self._recipes.clear()
 
-    def _held(self, s: int) -> Future | None:
+    def _future_of(self, s: int) -> Future | None:
         """Return the future of the shard, or of a part of it that is on a worker."""
         return self._futures.get(s) or next(iter(self._samples.recipes[s].futures), None)
 

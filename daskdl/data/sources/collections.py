@@ -164,8 +164,8 @@ def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:
             array = da.from_array(np.asarray(array), chunks=(rows, *(-1,) * (np.ndim(array) - 1)))
         if unknown and (not np.isnan(array.chunks[0]).all() or len(array.chunks[0]) != len(rows)):
             raise DataError(
-                "SampleSet.from_arrays: expected the same chunks, of unknown lengths, in all "
-                f"arrays, found {len(rows)} and {array.chunks[0]} of {name}; call "
+                "SampleSet.from_arrays: expected the same chunks in all arrays, of unknown "
+                f"lengths, found {len(rows)} and {array.chunks[0]} of {name}; call "
                 "compute_chunk_sizes() on them first"
             )
         whole = dict.fromkeys(range(1, array.ndim), -1)

@@ -93,7 +93,7 @@ def version_of(file: Any, url: str) -> str:
     details = getattr(file, "details", None)
     if not isinstance(details, dict):
         return ""
-    return _told(details, _CHANGED) or _told(file.fs.info(file.path), _CHANGED)
+    return _stated(details, _CHANGED) or _stated(file.fs.info(file.path), _CHANGED)
 
 
 def version_at(url: str, options: Mapping[str, Any]) -> str:
@@ -109,7 +109,7 @@ def version_at(url: str, options: Mapping[str, Any]) -> str:
         import fsspec
 
         system, path = fsspec.url_to_fs(url, **options)
-        return _told(system.info(path), _CHANGED)
+        return _stated(system.info(path), _CHANGED)
     except OSError:
         return ""
 
@@ -128,7 +128,7 @@ def versions_at(urls: Sequence[str], options: Mapping[str, Any]) -> list[str]:
 
 def version_in(details: Mapping[str, Any]) -> str:
     """Return the version from a listing, whose times have another form than a file's."""
-    return _told(details, _CHANGED[:3])
+    return _stated(details, _CHANGED[:3])
 
 
 def check_version(version: str, url: str, expected: str) -> None:
@@ -148,6 +148,6 @@ def _local(status: os.stat_result) -> str:
     return f"{status.st_size} bytes of {status.st_mtime_ns}"
 
 
-def _told(details: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def _stated(details: Mapping[str, Any], names: tuple[str, ...]) -> str:
     name = next((name for name in names if details.get(name)), None)
     return "" if name is None else f"{details.get('size')} bytes of {details[name]}"

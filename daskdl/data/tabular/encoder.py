@@ -280,7 +280,7 @@ def _some(values: Sequence[Value]) -> str:
     return f"{shown}, ... ({len(values)} in all)" if len(values) > 5 else shown
 
 
-HEADINGS = ("column", "kind", "what is known of it", "numbers", "ids")
+HEADINGS = ("column", "kind", "values", "numbers", "ids")
 
 
 def _cells(column: Column) -> tuple[str, ...]:

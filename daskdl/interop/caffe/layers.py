@@ -27,7 +27,7 @@ _ANY = {
     "exclude", "phase", "propagate_down", "blob_share_mode",
 }  # fmt: skip
 #: Settings that change no result, or follow from the shapes of weights and bottoms.
-_PLAIN = {
+_IGNORED = {
     "engine", "force_nd_im2col", "scale_train", "stable_prod_grad", "num_axes", "channel_shared",
     "input_dim", "frozen", "save_output_param", "visualize", "visualize_threshold",
 }  # fmt: skip
@@ -72,7 +72,7 @@ class Layer(Base):
         others = {n: v for n, v in self.message.fields.items() if not n.endswith("_param")}
         check_keys(self.place, others, _ANY)
         made = {n: v for n, v in self.settings.fields.items() if not n.endswith("filler")}
-        check_keys(self.place, made, self.settings.asked, _PLAIN)
+        check_keys(self.place, made, self.settings.asked, _IGNORED)
 
     def blob(self, i: int, role: str) -> Array:
         """Return a blob as float32."""

@@ -38,7 +38,7 @@ class Weights:
 
 class _Reading:
     def __init__(self, size: int, where: str) -> None:
-        self.where, self.left, self.seen = where, 2 * size + 1_000_000, 0
+        self.where, self.remaining, self.seen = where, 2 * size + 1_000_000, 0
 
     def fail(self, sentence: str) -> ModelFileError:
         return ModelFileError(f"{self.where}: {sentence}")
@@ -70,8 +70,8 @@ class _Reading:
                 f"{dataset.name}: its numbers lie in other files, which are not read"
                 "; save it as one file"
             )
-        self.left -= math.prod(shape) * kind.itemsize
-        if self.left < 0 or len(shape) > 32:
+        self.remaining -= math.prod(shape) * kind.itemsize
+        if self.remaining < 0 or len(shape) > 32:
             raise damaged(
                 self.where, f"{dataset.name}: shape {shape} takes more than the file holds"
             )

@@ -47,7 +47,7 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
     by_layer = {name: list(a.values()) for name, a in weights.layers.items() if a}
     owners = [
         (name, layer) for name, layer in model.modules()
-        if type(layer).__name__ in _LAYERS and _own(layer)
+        if type(layer).__name__ in _LAYERS and _arrays(layer)
     ]  # fmt: skip
     if by == "order":
         if weights.config is not None:
@@ -65,7 +65,7 @@ def load_weights(model: Module, path: str | Path, by: str = "order") -> None:
     converted_all: dict[str, Array] = {}
     for (name, layer), (theirs, arrays) in pairs:
         converted = _LAYERS[type(layer).__name__](layer, arrays)
-        arrays_here = _own(layer)
+        arrays_here = _arrays(layer)
         for key, array in arrays_here.items():
             value = converted.get(key)
             if value is not None and value.dtype.kind != "f":
@@ -101,7 +101,7 @@ def _ordered(config: dict[str, Any], by_layer: dict[str, list[Array]]) -> dict[s
     return {name: by_layer[name] for name in names if name in by_layer}
 
 
-def _own(layer: Any) -> dict[str, Array]:
+def _arrays(layer: Any) -> dict[str, Array]:
     """Return a layer's own arrays, without its child layers' arrays."""
     return {name: tensor.data for name, tensor in layer.held() if "." not in name}
 
@@ -130,7 +130,7 @@ def _conv(layer: Any, arrays: list[Array]) -> dict[str, Array]:
 
 def _norm(layer: Any, arrays: list[Array]) -> dict[str, Array]:
     names = "weight", "bias", "running_mean", "running_variance"
-    return _named(arrays, *names[-len(arrays) :] if len(arrays) == 2 and _own(layer).keys() == {
+    return _named(arrays, *names[-len(arrays) :] if len(arrays) == 2 and _arrays(layer).keys() == {
         "running_mean", "running_variance"} else names)  # fmt: skip
 
 

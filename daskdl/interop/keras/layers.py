@@ -14,7 +14,7 @@ from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array
 
 #: Settings of any layer that change no result in inference.
-_PLAIN = {
+_IGNORED = {
     "name", "trainable", "dtype", "batch_input_shape", "batch_shape", "input_shape", "input_dtype",
     "seed", "noise_shape", "build_config",
 }  # fmt: skip
@@ -57,7 +57,7 @@ class Layer(Base):
             name: value for name, value in config.items()
             if not name.endswith(_TRAINED) and not (name in off and not value)
         }  # fmt: skip
-        check_keys(self.place, settings_made, keys, _PLAIN)
+        check_keys(self.place, settings_made, keys, _IGNORED)
 
     def integers(self, name: str, count: int, default: Any = None, least: int = 1) -> list[int]:
         """Return a whole number for each axis; the setting may be one for all."""

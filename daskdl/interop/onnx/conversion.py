@@ -167,7 +167,7 @@ class Conversion:
             dtype_of(proto.i, f"{self.where}: {name}")
         if kind == 4:
             later = name == "Constant.value" and depth == 0
-            return _Held(proto.t) if later else self._array(proto.t)
+            return _Deferred(proto.t) if later else self._array(proto.t)
         if kind == 5:
             return self._body(proto.g, unknown, depth + 1)
         if kind == 13:  # type of an Optional: its value says the same
@@ -208,7 +208,7 @@ class Conversion:
                 f"{self.where}: {name!r} is computed twice; export the model again"
             )
         value = attributes.get("value")
-        if isinstance(value, _Held):
+        if isinstance(value, _Deferred):
             self.tensors[name] = value.proto
         else:
             self.constants[name] = np.asarray(TABLE["Constant"](Call("Constant", attributes)))
@@ -248,7 +248,7 @@ class Conversion:
         return names | {name for node in self.nodes for name in (*node.outputs, *reads(node))}
 
 
-class _Held:
+class _Deferred:
     """A tensor of a Constant node, read once its use is known."""
 
     def __init__(self, proto: Any) -> None:

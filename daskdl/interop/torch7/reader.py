@@ -67,7 +67,7 @@ class _Reading:
     """One pass through a file, without recursion, however deep values are nested."""
 
     def __init__(self, data: bytes, where: str) -> None:
-        self.data, self.where, self.at, self.left = data, where, 0, _MOST
+        self.data, self.where, self.at, self.remaining = data, where, 0, _MOST
         self.known: dict[int, Any] = {}
 
     def fail(self, sentence: str) -> ModelFileError:
@@ -104,8 +104,8 @@ class _Reading:
 
     def value(self) -> Reader:
         """Read the next value."""
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             raise self.fail(
                 f"expected up to {_MOST} values, found more; it was made to take memory"
             )

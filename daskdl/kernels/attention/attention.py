@@ -34,7 +34,7 @@ class Weighing(NamedTuple):
     precision: str = "float32"
 
 
-class Kept(NamedTuple):
+class Saved(NamedTuple):
     """Arrays that gradients need: inputs, result, and each row's largest score and sum."""
 
     query: Array
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
     stats: Array
 
 
-def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Array, Kept]:
+def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Array, Saved]:
     """Return the means of values (..., T, D), in the memory order of the queries.
 
     Queries (..., T, C), keys (..., S, C) and values (..., S, D) are all float32 or all float64.
@@ -58,10 +58,10 @@ def attention(query: Array, key: Array, value: Array, how: Weighing) -> tuple[Ar
     plan, arguments = _laid_out((q, k, v, y), how, lead)
     blocks, work = -(-t // TOGETHER), 2.0 * TOGETHER * s * (c + d)
     over_range(forward, outer * inner * blocks, least_of(work), plan, *arguments, stats)
-    return y.reshape(*lead, t, d), Kept(q, k, v, y, stats)
+    return y.reshape(*lead, t, d), Saved(q, k, v, y, stats)
 
 
-def gradients(dy: Array, saved: Kept, how: Weighing) -> tuple[Array, Array, Array]:
+def gradients(dy: Array, saved: Saved, how: Weighing) -> tuple[Array, Array, Array]:
     """Return the gradients to queries, keys and values, with all leading axes."""
     q, k, v, y, stats = saved
     lead = dy.shape[:-2]

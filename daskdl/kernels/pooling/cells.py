@@ -224,7 +224,7 @@ def _by_channels(
         builder.cbranch(builder.icmp_signed("<=", last, channels), outer, after)
 
         builder.position_at_end(outer)
-        block = _Block(vectors) if vectors else _Block(1, _left(builder, channels, channel))
+        block = _Block(vectors) if vectors else _Block(1, _lanes_left(builder, channels, channel))
         first = begin(block)
         builder.branch(inner)
 
@@ -252,6 +252,6 @@ def _by_channels(
         builder.position_at_end(after)
 
 
-def _left(builder, channels, channel):
+def _lanes_left(builder, channels, channel):
     """Return a mask of a vector's lanes from a channel to the last."""
     return lanes_below(builder, LANES, builder.sub(channels, channel))

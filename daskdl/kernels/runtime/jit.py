@@ -56,13 +56,13 @@ def compile_lock(path: Path) -> Iterator[None]:
         yield
 
 
-_told: set[str] = set()
+_logged: set[str] = set()
 
 
 def _warn_once(message: str, detail: object) -> None:
     """Log a warning once per process."""
-    if message not in _told:
-        _told.add(message)
+    if message not in _logged:
+        _logged.add(message)
         logger.warning(message, detail)
 
 

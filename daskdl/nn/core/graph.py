@@ -142,7 +142,7 @@ class Graph(Module):
         else:
             values |= self._steps.arrays
             self._run(self._steps.nodes, values, self._last)
-        results = tuple(_given(values[name], self.channels_last) for name in self.outputs)
+        results = tuple(_user_value(values[name], self.channels_last) for name in self.outputs)
         return results[0] if len(results) == 1 else results
 
     def until(self, name: str) -> Graph:
@@ -283,7 +283,7 @@ def _tuple(shape: Any) -> Any:
     return None if shape is None else tuple(shape)
 
 
-def _given(value: Any, channels_last: bool) -> Any:
+def _user_value(value: Any, channels_last: bool) -> Any:
     """Return a result as a tensor, with its channels last if ``channels_last``."""
     if value is None or isinstance(value, list):
         return value

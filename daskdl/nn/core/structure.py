@@ -13,7 +13,7 @@ from daskdl.masked import unmasked
 from daskdl.nn.core.arguments import each
 from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
 
-Held = TypeVar("Held", "Parameter", "Buffer")
+Kind = TypeVar("Kind", "Parameter", "Buffer")
 WEIGHTS = (Parameter, Frozen)
 
 
@@ -72,7 +72,7 @@ class Structure:
         """Yield (dotted name, buffer), in the order of :attr:`flat_buffers`."""
         return self._named(Buffer)
 
-    def _named(self, kind: type[Held]) -> Iterator[tuple[str, Held]]:
+    def _named(self, kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
         return ((name, value) for name, value in self.held() if isinstance(value, kind))
 
     def held(self) -> Iterator[tuple[str, Parameter | Buffer | Frozen]]:

@@ -95,16 +95,16 @@ class Folded:
     def __init__(self, table: Array, affine: Affine, padding: int | None) -> None:
         self._table, self._affine, self._padding = table, affine, padding
         small = len(table) * affine.filters * table.itemsize <= MOST_BYTES
-        self._left = len(table) if small else None
+        self._remaining = len(table) if small else None
         self._products: Array | None = None
         self._lock = threading.Lock()
 
     def __call__(self, taken: Taken) -> Array:
         """Return the products (..., out) with rows of the table, in a new array."""
-        if self._left is not None and self._products is None:
+        if self._remaining is not None and self._products is None:
             with self._lock:
-                self._left -= taken.ids.size
-                if self._left < 0 and self._products is None:
+                self._remaining -= taken.ids.size
+                if self._remaining < 0 and self._products is None:
                     self._products = self._of_all()
         if self._products is not None:
             return gather(self._products, taken.ids)

@@ -64,7 +64,7 @@ class SpatialDropout(Dropout):
         if not self.training or not self.rate:
             return ops.reshape(x, shape=tuple(x.shape))
         ones = (len(x.shape) - 2) * (1,)
-        return ops.multiply(x, _kept((x.shape[0], *ones, x.shape[-1]), x.dtype, self.rate))
+        return ops.multiply(x, _mask((x.shape[0], *ones, x.shape[-1]), x.dtype, self.rate))
 
 
 class AlphaDropout(Dropout):
@@ -81,13 +81,13 @@ class AlphaDropout(Dropout):
             return ops.multiply(x, 0.0)
         least = -1.7580993408473766
         scale = ((1 - self.rate) * (1 + self.rate * least**2)) ** -0.5
-        mask = _kept(tuple(x.shape), x.dtype, self.rate) > 0
+        mask = _mask(tuple(x.shape), x.dtype, self.rate) > 0
         factor = (scale * mask).astype(x.dtype)
         shift = (scale * least * (~mask - self.rate)).astype(x.dtype)
         return ops.multiply(x, factor) + shift
 
 
-def _kept(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
+def _mask(shape: tuple[int, ...], dtype: Any, rate: float) -> Array:
     """Return the factors that drop a share of an array."""
     seed, counter = next_draw()
     y: Tensor = dropout(np.ones(shape, dtype), rate=rate, seed=seed, counter=counter)

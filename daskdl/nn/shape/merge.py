@@ -41,7 +41,7 @@ class _Merge(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that broadcast to one."""
-        arrays = _given(self, inputs)
+        arrays = _arrays(self, inputs)
         with _naming(self, arrays):
             return functools.reduce(type(self)._operation, arrays)
 
@@ -89,7 +89,7 @@ class Average(_Merge):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that broadcast to one."""
-        arrays = _given(self, inputs)
+        arrays = _arrays(self, inputs)
         return super().forward(*arrays) * (1 / len(arrays))
 
 
@@ -150,7 +150,7 @@ class Join(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays that differ in one axis to one."""
-        arrays = _given(self, inputs)
+        arrays = _arrays(self, inputs)
         with _naming(self, arrays):
             return ops.concatenate(*arrays, axis=self.axis)
 
@@ -163,7 +163,7 @@ class Stack(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Tensor:
         """Map arrays of one shape to one."""
-        arrays = _given(self, inputs)
+        arrays = _arrays(self, inputs)
         with _naming(self, arrays):
             return ops.stack(*arrays, axis=self.axis)
 
@@ -199,7 +199,7 @@ class Pick(Module, pure=True):
 
     def forward(self, *inputs: Any) -> Any:
         """Return the input."""
-        arrays = _given(self, inputs)
+        arrays = _arrays(self, inputs)
         if not -len(arrays) <= self.index < len(arrays):
             raise ShapeError(
                 f"Pick: expected an input number {self.index}, found {len(arrays)}"
@@ -223,7 +223,7 @@ def _naming(layer: Module, arrays: tuple[Any, ...]) -> Iterator[None]:
         ) from error
 
 
-def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _arrays(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the inputs, which may also be one tuple."""
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
@@ -236,7 +236,7 @@ def _given(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _two(layer: Module, inputs: tuple[Any, ...]) -> tuple[Any, Any]:
-    arrays = _given(layer, inputs)
+    arrays = _arrays(layer, inputs)
     if len(arrays) != 2 or arrays[0].shape != arrays[1].shape:
         raise ShapeError(
             f"{type(layer).__name__}: expected two inputs of one shape, found "

@@ -26,7 +26,7 @@ class Chunked:
 
     def __init__(self, cells: Any, most: int) -> None:
         self._cells, self._most = cells, most
-        self._kept: OrderedDict[Place, Array] = OrderedDict()
+        self._chunks: OrderedDict[Place, Array] = OrderedDict()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -37,18 +37,18 @@ class Chunked:
         along = (range(p.start // n, -(-p.stop // n)) for p, n in zip(window, sizes, strict=True))
         touched = [*itertools.product(*along)]
         with self._lock:  # otherwise two threads would read the same chunks
-            for place in (place for place in touched if place in self._kept):
-                self._kept.move_to_end(place)
-            missing = [place for place in touched if place not in self._kept]
+            for place in (place for place in touched if place in self._chunks):
+                self._chunks.move_to_end(place)
+            missing = [place for place in touched if place not in self._chunks]
             filled = len(missing) * math.prod(sizes) * dtype.itemsize
-            filled += sum(chunk.nbytes for chunk in self._kept.values())
-            while self._kept and filled > self._most:
-                filled -= self._kept.popitem(last=False)[1].nbytes
+            filled += sum(chunk.nbytes for chunk in self._chunks.values())
+            while self._chunks and filled > self._most:
+                filled -= self._chunks.popitem(last=False)[1].nbytes
             box = [range(min(among), max(among) + 1) for among in zip(*missing, strict=True)]
             full = math.prod(map(len, box)) == len(missing)
             for some in [box] if full else [[range(i, i + 1) for i in p] for p in missing]:
                 self._read(some)
-            chunks = {place: self._kept[place] for place in touched}
+            chunks = {place: self._chunks[place] for place in touched}
         result = np.empty([part.stop - part.start for part in window], dtype)
         for place, chunk in chunks.items():
             to, of = [], []
@@ -67,7 +67,7 @@ class Chunked:
         for place in itertools.product(*box):
             first = [(i - r.start) * n for i, r, n in zip(place, box, sizes, strict=True)]
             part = tuple(slice(at, at + n) for at, n in zip(first, sizes, strict=True))
-            self._kept[place] = read[part].copy()
+            self._chunks[place] = read[part].copy()
 
 
 def strips(tiling: Tiling) -> tuple[int, list[int]]:

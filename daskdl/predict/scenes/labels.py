@@ -95,10 +95,10 @@ def label_scene(scene: Any, background: int = 0, connectivity: int | None = None
         )
     ends = [np.cumsum((0, *sizes)) for sizes in cells.chunks]
     blocks, places = cells.to_delayed(), list(np.ndindex(cells.numblocks))
-    tell, tasks = dask.delayed(_told), []
+    part_of, tasks = dask.delayed(_part_of), []
     for place in places:
         corner = [int(e[i]) for e, i in zip(ends, place, strict=True)]
-        tasks.append(tell(blocks[place], corner, cells.shape, background, connectivity))
+        tasks.append(part_of(blocks[place], corner, cells.shape, background, connectivity))
     results = dask.compute(*tasks)
     starts = np.cumsum([0, *(len(part.sizes) for part in results)])
     parts = dict(zip(places, results, strict=True))
@@ -122,7 +122,7 @@ def _labelled(block: Array, background: int, connectivity: int) -> Ints:
     return np.asarray(label(block, background=background, connectivity=connectivity))
 
 
-def _told(
+def _part_of(
     block: Array, corner: list[int], shape: tuple[int, ...], background: int, connectivity: int
 ) -> _Part:
     labels: Array = _labelled(block, background, connectivity)

@@ -23,7 +23,7 @@ SHARE = 0.8
 #: Bytes of a process for each byte of its arrays: it keeps freed memory, and kernels need some.
 KEPT = 1.6
 #: Bytes of a worker besides tasks: messages, threads of stores, gaps in the heap after hours.
-BESIDE = 128_000_000
+OVERHEAD = 128_000_000
 #: Share of a worker's limit for chunks of a scene that tiles keep for each other.
 CHUNKS = 0.25
 #: Cells of the larger of two windows by which the memory of a pass is measured.
@@ -133,7 +133,7 @@ def _projected(
         else:
             read += math.prod(chunks)
     fixed, each, before = measured
-    before = BESIDE + kept_bytes + (before if address else sys.getsizeof(tiling.predictor))
+    before = OVERHEAD + kept_bytes + (before if address else sys.getsizeof(tiling.predictor))
     task = int(read * cells.dtype.itemsize + KEPT * (fixed + each * math.prod(windows)))
     return Projection(before, task, threads, limit)
 

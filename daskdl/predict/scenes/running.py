@@ -153,14 +153,14 @@ class Meter:
         self._total, self._cells = total, cells
         self._tiles, self._done = 0, 0.0
         self._terminal = sys.stderr.isatty()
-        self._began = self._told = time.monotonic()
+        self._began = self._shown = time.monotonic()
 
     def advance(self, cells: int) -> None:
         """Count a tile, and write a line if it is time for one."""
         self._tiles, self._done = self._tiles + 1, self._done + cells
         now = time.monotonic()
-        if now - self._told > (TERMINAL if self._terminal else LOG):
-            self._told = now
+        if now - self._shown > (TERMINAL if self._terminal else LOG):
+            self._shown = now
             rate = self._done / (now - self._began)
             line = (
                 f"predict: tile {self._tiles} of {self._total}, {rate / 1e6:.3g} Mpixel/s, "
@@ -171,5 +171,5 @@ class Meter:
 
     def stop(self) -> None:
         """End the line of a terminal."""
-        if self._terminal and self._told > self._began:
+        if self._terminal and self._shown > self._began:
             print(file=sys.stderr)

@@ -28,16 +28,16 @@ logger = logging.getLogger(__name__)
 
 #: Seconds that a poll waits for a record, and so the longest until orders are followed.
 WAIT = 0.05
-#: Seconds until what has failed is tried again.
+#: Seconds until failed work is tried again.
 AGAIN = 0.2
 #: Seconds until the same error is logged again.
-SAID_AGAIN = 30.0
-#: Seconds that what has been given up has to end, before it is left behind.
-LEFT = 6.0
+LOG_AGAIN = 30.0
+#: Seconds in which given-up work has to end, before it is abandoned.
+ABANDON = 6.0
 #: The part of a stop's time after which current work is given up, so that the stop is in time.
 FINISHING = 0.6
 #: Models kept besides the one at work and the newest, for orders that are taken back.
-KEPT = 1
+SPARE = 1
 
 
 class Batch(NamedTuple):
@@ -55,7 +55,7 @@ class Session:
         self.spec = spec
         self._orders: Orders | None = None
         self._asked = time.monotonic()
-        self._expired = self._told_to_end = self._over = False
+        self._expired = self._must_end = self._over = False
         self._stop_by = math.inf
         self._models: dict[str, ServedModel] = {}
         self._report, self._latencies = Report(), Histogram()
@@ -64,7 +64,7 @@ class Session:
         self._trouble: Exception | None = None
         self._queued: dict[Partition, int] = {}  # positions that are committed or will be
         self._limit = BatchLimit(spec.work.limits.batch, spec.work.limits.batch_seconds)
-        self._told = "", -math.inf  # the error that was logged last, and when it is again
+        self._logged = "", -math.inf  # the error that was logged last, and when it is again
         #: A message as the model gets it, for a trial of the next one.
         self.sample: Any = None
 
@@ -82,12 +82,12 @@ class Session:
 
     def end(self) -> None:
         """Finish the current work and end, whatever the driver says."""
-        self._told_to_end = True
+        self._must_end = True
 
     def offer(self, model: ServedModel) -> None:
         """Take a model for use when orders name it, between two batches."""
         self._models.pop(model.sha256, None)
-        for old in [sha for sha in self._models if sha != self._report.model][: -KEPT or None]:
+        for old in [sha for sha in self._models if sha != self._report.model][: -SPARE or None]:
             del self._models[old]
         self._models[model.sha256] = model
         self._report.models = list(self._models)
@@ -142,7 +142,7 @@ class Session:
                 assert orders is not None
                 if self._given_up():
                     return self._given_up_as()
-                stopping = orders.stop or self._told_to_end
+                stopping = orders.stop or self._must_end
                 if self._trouble is not None:
                     self._recover(reader, stopping)
                     if stopping and self._trouble is None:
@@ -160,7 +160,7 @@ class Session:
             self._trouble = self._trouble or RolledBackError("the session has ended")
             self._over = True
             writer.give_up()
-            committing.join(LEFT)
+            committing.join(ABANDON)
             if committing.is_alive():
                 logger.warning("session %d leaves a call of its sink behind", self.spec.number)
             self._reader = None
@@ -239,8 +239,8 @@ class Session:
         self._report.errors += 1
         self._report.error = f"{type(error).__name__}: {error}"
         now = time.monotonic()
-        if self._report.error != self._told[0] or now > self._told[1]:
-            self._told = self._report.error, now + SAID_AGAIN
+        if self._report.error != self._logged[0] or now > self._logged[1]:
+            self._logged = self._report.error, now + LOG_AGAIN
             logger.warning("session %d reads again, since %s", self.spec.number, self._report.error)
         if stopping:  # nothing of it counts, and the next run reads it
             self._trouble = None

@@ -107,12 +107,12 @@ class _WithoutNumbers(cloudpickle.Pickler):
 
     def __init__(self, file: io.BytesIO, model: Module) -> None:
         super().__init__(file)
-        self._held = {id(tensor) for _, tensor in model.held()}
+        self._tensor_ids = {id(tensor) for _, tensor in model.held()}
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Parameter) and id(value) in self._held:
+        if isinstance(value, Parameter) and id(value) in self._tensor_ids:
             return _parameter, (value.shape, value.requires_grad, value.sparse)
-        if isinstance(value, Buffer) and id(value) in self._held:
+        if isinstance(value, Buffer) and id(value) in self._tensor_ids:
             return _buffer, (value.shape,)
         return super().reducer_override(value)
 

@@ -74,7 +74,7 @@ class Loop:
         self._interval = seconds("checkpoint-interval")
         self._size, self._stopped = GroupSize(engine.group_limit), False
         self._measured = tuple(fit.trainer.metrics) if fit.job.measures else ()
-        self._given: State | None = None  # with which the engine began its last group
+        self._started_from: State | None = None  # with which the engine began its last group
 
     def go(self) -> None:
         """Run to the end, or until a callback stops it."""
@@ -109,7 +109,7 @@ class Loop:
 
         The model has them already, if an engine that overwrites its state worked on the next one.
         """
-        overwritten = getattr(self.engine, "overwrites", False) and self.state is self._given
+        overwritten = getattr(self.engine, "overwrites", False) and self.state is self._started_from
         if not overwritten:
             self.trainer.model.restore(self.state.weights)
 
@@ -121,7 +121,7 @@ class Loop:
             last = min(last, (first // self._save_every + 1) * self._save_every)
         shares = list(self.batches.shares(epoch, begin, begin + last - first))
         began = time.monotonic()
-        self._given = self.state
+        self._started_from = self.state
         after = self.engine.run(self.state, shares)
         took = time.monotonic() - began
         history: History = self.trainer.history

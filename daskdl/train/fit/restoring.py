@@ -192,7 +192,7 @@ def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
 
 
 @contextmanager
-def interruptions_told(run: Loop, folder: Any) -> Iterator[None]:
+def interruptions_reported(run: Loop, folder: Any) -> Iterator[None]:
     """Add the progress of a run to the KeyboardInterrupt of Ctrl-C, for a script's last line.
 
     A process that does not catch it ends by the signal. ``folder`` is the folder of checkpoints, or

@@ -25,7 +25,7 @@ from daskdl.train.fit.loop import Loop
 from daskdl.train.fit.options import FitOptions
 from daskdl.train.fit.restoring import (
     identity_of,
-    interruptions_told,
+    interruptions_reported,
     newest,
     restored_run,
     saved_run,
@@ -150,7 +150,7 @@ def run(fit: Fit) -> None:
             del state  # which the loop has, and lets go of
             if fit.folder is not None and not options.resume:
                 fit.folder.clear()
-            with interruptions_told(loop, options.checkpoint), interrupts_not_lost():
+            with interruptions_reported(loop, options.checkpoint), interrupts_not_lost():
                 loop.go()
         finally:
             engine.close()

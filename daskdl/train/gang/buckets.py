@@ -80,7 +80,7 @@ class Buckets:
     def begin(self, t: int) -> None:
         """Forget the iteration before ``t``."""
         self._t, self._alone = t, False
-        self._left, self._work = len(self._reductions), list[Future[Payload]]()
+        self._remaining, self._work = len(self._reductions), list[Future[Payload]]()
         for reduction in self._reductions:
             reduction.begin()
 
@@ -129,7 +129,7 @@ class Buckets:
     def total(self) -> Payload:
         """Return the sum over all shards of the numbers that this member owns."""
         self._alone = True  # nobody computes any more
-        while self._left:
+        while self._remaining:
             self._exchange()
         parts = [work.result() for work in self._work]
         if len(parts) == 1:
@@ -149,12 +149,12 @@ class Buckets:
 
     def _exchange(self, shard: int = 0, payload: Payload | None = None) -> None:
         """Exchange the next bucket; a payload is this shard's part, which is not put yet."""
-        self._left -= 1
+        self._remaining -= 1
         if self._pool is not None:
-            self._work.append(self._pool.submit(self._reduced, self._left, shard, payload))
+            self._work.append(self._pool.submit(self._reduced, self._remaining, shard, payload))
             return
         done: Future[Payload] = Future()
-        done.set_result(self._reduced(self._left, shard, payload))
+        done.set_result(self._reduced(self._remaining, shard, payload))
         self._work.append(done)
 
     def _reduced(self, bucket: int, shard: int, payload: Payload | None) -> Payload:

@@ -147,7 +147,7 @@ class GangEngine(OnCluster):
         self._training.wait(purpose)
         gang, gang_key = self._gang(place.addresses)
         job = self._sent_job(gang.addresses[0])
-        slices = self._given(state, gang)
+        slices = self._slices(state, gang)
         keys, name = self._training.keys, f"gang-{self._job.id}"
         graph = gang_graph(
             name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
@@ -172,7 +172,7 @@ class GangEngine(OnCluster):
         gang, future = self._formed
         return gang, future.key
 
-    def _given(self, state: State, gang: Gang) -> list[Key] | None:
+    def _slices(self, state: State, gang: Gang) -> list[Key] | None:
         """Send every member its slice of the state and return the keys; None if they have it."""
         if self._at == state.iteration:
             return None

@@ -28,7 +28,7 @@ from daskdl.train.engines.tables import Tables
 from daskdl.train.engines.whole_batch import predictions
 from daskdl.train.gang.buckets import Buckets
 from daskdl.train.gang.members import Gang, Slice, Slots, Vector
-from daskdl.train.gang.outcome import Draw, Draws, Kept, Result, draws_of, gathered, noted
+from daskdl.train.gang.outcome import Draw, Draws, MemberState, Result, draws_of, gathered, noted
 from daskdl.train.gang.update import SlicedUpdate, WholeUpdate, gather_all
 
 #: Seconds that members wait for another group, before they let others' tasks have the workers.
@@ -138,7 +138,7 @@ class Member:
             record, broadcast = self.update.step(t, total)
             records.append(replace(record, reduce=reduce, broadcast=broadcast))
             all_measured.append(measured)
-        self.kept = Kept(self.gang.id, first + len(records), *self.update.end())
+        self.kept = MemberState(self.gang.id, first + len(records), *self.update.end())
         self.rendezvous.keep(self.job.id, self.attempt, self.kept)
         return records, all_measured
 

@@ -74,7 +74,7 @@ Result = State
 
 
 @dataclass(frozen=True)
-class Kept:
+class MemberState:
     """A member's state at a group's end, where the next group begins."""
 
     gang: str
@@ -88,7 +88,7 @@ def gathered(
     gang: Gang,
     comm: Communicator,
     tables: Tables,
-    state: Kept,
+    state: MemberState,
     first: int,
     records: Sequence[Record],
     measured: Sequence[Measured],

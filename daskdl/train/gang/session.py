@@ -29,7 +29,7 @@ class Session(RankTasks):
     ) -> None:
         super().__init__(cluster, run, attempt, gang, futures)
         self._gang = gang
-        self._told = True  # the first group came with the tasks
+        self._sent = True  # the first group came with the tasks
         self.began = time.monotonic()
 
     @property
@@ -46,9 +46,9 @@ class Session(RankTasks):
         """
         asked = None
         if self._gang.stays:
-            request = None if self._told else note_of(shares)
+            request = None if self._sent else note_of(shares)
             asked = self._ask(first, request)
-        self._told = False
+        self._sent = False
         result: Result | None = self._wait(asked, purpose, seconds("stall-timeout"))
         if result is not None:
             return result

@@ -74,9 +74,9 @@ class SlicedUpdate(_Update):
             self._stretches = self._tables.stretches(self._whole, self._behind, spans)
         vector = self._model.vector
         copy_to(vector, weights[: self._size])
-        self._own = join(vector, self._owned)
+        self._weights = join(vector, self._owned)
         if self._job.rounded:
-            self._own = copied(self._own)
+            self._weights = copied(self._weights)
             self._codec.round(vector, 0)
 
     def step(self, t: int, total: Gradient) -> tuple[Record, float]:
@@ -85,7 +85,7 @@ class SlicedUpdate(_Update):
         Returns a record with the seconds of the update, and the seconds of gathering.
         """
         clock, method = Stopwatch(), self._method
-        state = State(self._own, self._slots, t)
+        state = State(self._weights, self._slots, t)
         if method.joint:
             method = method.knowing(*self._terms(t, total))
         rows = total.rows
@@ -105,9 +105,9 @@ class SlicedUpdate(_Update):
             overwrite=True,
             workers=self._members,
         )
-        self._own, self._slots = after.weights, after.slots
+        self._weights, self._slots = after.weights, after.slots
         vector = self._model.vector
-        split(self._own, vector, self._owned)
+        split(self._weights, vector, self._owned)
         for s in self._owned:
             self._codec.round(vector[s], s.start)
         update = clock.lap()
@@ -120,7 +120,7 @@ class SlicedUpdate(_Update):
         """Return all weights, and this member's state; its own weights are not rounded."""
         weights = self._whole if self._tables else copied(self._model.vector)
         weights[: self._size] = self._model.vector
-        split(self._own, weights, self._owned)
+        split(self._weights, weights, self._owned)
         if not self._tables:
             return weights, self._slots
         return weights, {
@@ -132,7 +132,7 @@ class SlicedUpdate(_Update):
         """Return the terms of the whole vector and of all rows, see :meth:`Method.terms`."""
         n = self._parameters
         slots_of = {name: s[:n] if s.ndim else s for name, s in self._slots.items()}
-        put = self._own[:n], total.vector[:n], slots_of, t, 1 / total.samples
+        put = self._weights[:n], total.vector[:n], slots_of, t, 1 / total.samples
         mine = self._method.terms(*put)
         terms = np.zeros((len(self._starts), mine.shape[1]))
         columns = mine.shape[1]

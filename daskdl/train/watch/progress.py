@@ -34,20 +34,20 @@ class Lines(Progress):
     def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._every, self._clock = every, clock
         self._first = self._total = 0
-        self._began = self._told = clock()
-        self._epoch_told, self._untold = -math.inf, ""
+        self._began = self._shown = clock()
+        self._epoch_shown, self._unshown = -math.inf, ""
 
     def start(self, done: int, total: int) -> None:
         """Remember the first iteration."""
         self._first, self._total = done, total
-        self._began = self._told = self._clock()
+        self._began = self._shown = self._clock()
 
     def advance(self, done: int, loss: float, rate: float) -> None:
         """Write a line if it is time for one."""
         now = self._clock()
-        if now - self._told < self._every:
+        if now - self._shown < self._every:
             return
-        self._told = now
+        self._shown = now
         remaining = (now - self._began) / max(1, done - self._first) * (self._total - done)
         _write(
             f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
@@ -57,18 +57,18 @@ class Lines(Progress):
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the means of an epoch; of epochs within a second only the first and the last."""
         now, line = self._clock(), _epoch_line(epoch, logs)
-        if now - self._epoch_told < 1:
-            self._untold = line
+        if now - self._epoch_shown < 1:
+            self._unshown = line
             return
-        self._told = self._epoch_told = now
-        self._untold = ""
+        self._shown = self._epoch_shown = now
+        self._unshown = ""
         _write(line)
 
     def stop(self) -> None:
         """Write the means of the last epoch, if they were not written."""
-        if self._untold:
-            _write(self._untold)
-            self._untold = ""
+        if self._unshown:
+            _write(self._unshown)
+            self._unshown = ""
 
 
 class Bar(Progress):

@@ -1,7 +1,7 @@
 """Composites of the Finnish Meteorological Institute in GeoTIFF: reflectivity, rain rate or amount.
 
 GDAL's metadata have unit, gain (or scale), offset and codes. The name of a file without a unit
-tells the product, with the institute's documented conversion: dBZ = 0.5 n - 32, mm h-1 = 0.01 n,
+states the product, with the institute's documented conversion: dBZ = 0.5 n - 32, mm h-1 = 0.01 n,
 and mm = 0.01 n over the hours of the name (RR12H). The lowest number is no echo, the highest
 missing. Floating-point numbers, and numbers with a unit and no gain, are the quantity.
 """

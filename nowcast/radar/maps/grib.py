@@ -30,7 +30,7 @@ class Parameter(NamedTuple):
 
 #: Hours of MRMS's amounts, in the order of their numbers, for each way that they are made.
 HOURS = (1, 3, 6, 12, 24, 48, 72)
-#: By (discipline, category, number): WMO's, then those of MRMS's table (NSSL).
+#: By (discipline, category, number): WMO's parameters, then MRMS's table (NSSL).
 PARAMETERS = {
     **dict.fromkeys([(0, 1, 7), (0, 1, 52), (0, 1, 65)], Parameter(3600.0)),
     (0, 1, 8): Parameter(kind="amount"),
@@ -63,7 +63,7 @@ def read_header(path: Path, name: str) -> Header:
         for message in _messages(file):
             parameter = PARAMETERS.get(_parameter(message))
             if parameter is None:
-                others.append(_told(message))
+                others.append(_described(message))
                 continue
             _check_observed(message)
             _check_statistics(message, parameter.kind)
@@ -174,7 +174,7 @@ def _parameter(message: int) -> tuple[int, int, int]:
     return discipline, category, number
 
 
-def _told(message: int) -> str:
+def _described(message: int) -> str:
     numbers = ", ".join(str(number) for number in _parameter(message))
     if _get(message, "edition", int) != 2:
         return "a message of GRIB 1"

@@ -53,7 +53,7 @@ def read_header(path: Path, name: str) -> Header:
         attributes = dataset["what"] if "what" in dataset else file["what"]
         time, accumulation = read_time(text(file["what"], "date"), text(file["what"], "time")), None
         interval = _interval(attributes, time)
-        # Its dataset's own, and else those of the file.
+        # The dataset's own attributes, else the file's.
         where = {k: v for g in (file, dataset) if "where" in g for k, v in g["where"].attrs.items()}
         if name_of_quantity == ACCUMULATION:
             if interval is None or not interval[1] > interval[0]:
@@ -119,7 +119,7 @@ def _find(file: Any) -> tuple[Any, Any]:
 
 
 def _grid(where: Any) -> Grid:
-    """Return the grid; corners are those of the outer cells, or their centres if these fit."""
+    """Return the grid; corners are the outer cells' corners, or their centres if these fit."""
     projection = text(where, "projdef")
     nx, ny = count(where, "xsize", MOST_CELLS), count(where, "ysize", MOST_CELLS)
     dx, dy = number(where, "xscale"), number(where, "yscale")

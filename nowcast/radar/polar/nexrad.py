@@ -72,7 +72,7 @@ def read_header(path: Path, name: str) -> Header:
 
 
 def _station_of_chunk(file: IO[bytes], name: str, chunk: re.Match[str] | None) -> str:
-    """Return the station in a chunk's radials; the file's name tells its volume."""
+    """Return the station in a chunk's radials; the file's name states its volume."""
     if chunk is None:
         raise DataError(
             "expected the name of a chunk such as 20240601-120000-002-I, by which its volume is "

@@ -39,7 +39,7 @@ from nowcast.radar.polar.sweep import (
 
 # From version 2.4 on lengths are in metres; before, the start of the range alone was in kilometres.
 METRES_SINCE = (2, 4)
-#: No radar is blind for longer, in metres; files that mix up metres and kilometres are told by it.
+#: No radar is blind for longer, in metres; this detects files that mix up metres and kilometres.
 FARTHEST_START = 50_000.0
 
 
@@ -131,9 +131,9 @@ def _read_sweep(
             f"rstart {number(turn['where'], 'rstart'):g} in {'m' if metres else 'km'}"
             "; write rstart in that unit"
         )
-    for moment_beside in moments[1:]:
-        if moment_beside is not None:
-            moment_beside[np.isinf(moment_beside)] = np.nan
+    for other in moments[1:]:
+        if other is not None:
+            other[np.isinf(other)] = np.nan
     dbz, rhohv, phidp, coherence, velocity = (
         None if moment is None else moment[order] for moment in moments
     )

@@ -40,7 +40,7 @@ function lookAt({ k, x, y }) { // magnified k times, from this cell on at the le
   label();
 }
 
-function zoom(factor, [px, py] = [0.5, 0.5], [qx, qy] = [px, py]) { // what is at p comes to q, in shares of the map
+function zoom(factor, [px, py] = [0.5, 0.5], [qx, qy] = [px, py]) { // moves the point at p to q, in shares of the map
   if (!state.map) return;
   const { nx, ny } = state.map, { k, x, y } = state.view, near = Math.min(Math.max(k * factor, 1), 16);
   lookAt({ k: near, x: x + px * nx / k - qx * nx / near, y: y + py * ny / k - qy * ny / near });
@@ -147,7 +147,7 @@ function through(lines) { // each a list of x, y, x, y, ... in cells
   return d;
 }
 
-function edge(line, axis, at) { // where a line crosses an edge of what is seen
+function edge(line, axis, at) { // where a line crosses an edge of the view
   for (let i = 2; i < line.length; i += 2) {
     const [a, b] = [line[i - 2 + axis], line[i + axis]];
     if ((a - at) * (b - at) > 0 || a === b) continue;

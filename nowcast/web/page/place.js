@@ -59,10 +59,10 @@ async function tell(question) {
   label();
   if (!state.frames) return;
   remember();
-  showCells(); // tells when each reaches the place
+  showCells(); // says when each reaches the place
 }
 
-function cellsOf(answer) { // an area is shown as its highest cell, with the mean beside it
+function cellsOf(answer) { // an area is shown as its highest cell, with the mean next to it
   if (!answer.name) return answer;
   const highest = (pairs) => pairs && Object.fromEntries(Object.entries(pairs).map(([t, pair]) => [t, pair.maximum]));
   const one = (e) => ({ ...e, rain_rate: e.rain_rate.maximum, mean: e.rain_rate.mean, quantiles: highest(e.quantiles),

@@ -161,7 +161,7 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64
     ("notes.md", b"# Notes and", r"begins with b'# Notes '.*lists the formats"),
     *((f"pointer.{end}", POINTER, r"pointer of git-lfs.*git lfs pull")
       for end in ("onnx", "safetensors", "h5", "keras", "pb", "prototxt", "t7", "pt")),
-    *((f"page.{end}", text, "a web page or an error in JSON, not the .*; read it, and fetch what")
+    *((f"page.{end}", text, "a web page or an error in JSON, not the .*; read it, and fetch the")
       for end in ("onnx", "safetensors", "h5", "keras", "pb", "prototxt", "t7")
       for text in (b"\n<!DOCTYPE html><html>", b'{"error":"Repository not found"}',
                    b"<?xml version='1.0'?><Error>", b'["not found", 404, "again"]')),

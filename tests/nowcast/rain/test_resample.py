@@ -64,7 +64,7 @@ def test_a_longer_step_takes_every_second_frame():
 
 
 def test_impossible_steps_and_spacings_are_named():
-    with pytest.raises(DataError, match=r"r: expected frames in a step of which 7 min is a mult"):
+    with pytest.raises(DataError, match=r"r: expected frames in a step that divides 7 min"):
         resampled(rain(), np.timedelta64(420, "s"), 500.0, "r")
     with pytest.raises(DataError, match="at least 60 cells along y and x for a spacing of 15000 m"):
         resampled(rain(), FIVE, 15000.0, "r")

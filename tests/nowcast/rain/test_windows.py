@@ -146,7 +146,7 @@ def test_a_window_is_dry_below_the_fraction_of_wet_cells(options, expected):
     if expected:
         assert count_windows(data, keep_dry=0.0, **options) == 1
     else:
-        with pytest.raises(DataError, match=r"found 1, of which 0 have .* and 1 are dry"):
+        with pytest.raises(DataError, match=r"found 1: 0 have .* and 1 are dry"):
             count_windows(data, keep_dry=0.0, **options)
 
 
@@ -162,7 +162,7 @@ def test_windows_with_more_missing_cells_are_left_out(missing, limit):
     data = rainy([0, 5], [-missing] * 2)
     assert count_windows(data, max_missing=limit) == 1
     if missing:
-        with pytest.raises(DataError, match=r"of which 1 have more than \d+% missing"):
+        with pytest.raises(DataError, match=r": 1 have more than \d+% missing"):
             count_windows(data, max_missing=limit - 0.001)
 
 

@@ -155,4 +155,4 @@ def test_errors_say_what_to_do(tmp_path, capsys):
     write_dataset(moving_rain(), tmp_path / "rain.zarr")
     rain = str(tmp_path / "rain.zarr")
     assert run(app, ["accumulate", rain, "--out", rain]) == 2
-    assert "expected a new name or that of older sums" in capsys.readouterr().err
+    assert "expected a new name or older sums" in capsys.readouterr().err

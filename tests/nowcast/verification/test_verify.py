@@ -172,7 +172,7 @@ def test_several_archives_of_other_grids_and_steps(moving):
     for name in ("hits", "misses", "false_alarms"):
         total = sum(one[name].to_numpy() for one in alone)
         np.testing.assert_array_equal(scores[name], total)
-    with pytest.raises(DataError, match=r"the longest, 5 min, is a multiple, found one of 3 min"):
+    with pytest.raises(DataError, match=r"divide the longest, 5 min, found one of 3 min"):
         verify([moving, rain(moving.to_numpy(), minutes=3)], methods, 2)
 
 

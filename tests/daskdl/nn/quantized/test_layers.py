@@ -89,7 +89,7 @@ def test_weights_are_prepared_once_until_they_change(monkeypatch):
     assert np.abs(layer(x.astype(np.float32)).data - first).min() > 0
     assert len(made) == 2
     del layer
-    assert not any(shape == (4, 1, 1, 8) for _, (_, _, shape, *_), _ in int8._kept.values())
+    assert not any(shape == (4, 1, 1, 8) for _, (_, _, shape, *_), _ in int8._products.values())
 
 
 def test_sums_that_may_leave_int32_stay_float32():

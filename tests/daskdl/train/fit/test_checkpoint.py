@@ -312,7 +312,7 @@ def _write_again_and_die(path: Path) -> None:
 
     Path.rename = killed  # type: ignore[assignment,method-assign]
     folder = CheckpointFolder(path)
-    with folder.held():
+    with folder.exclusive():
         folder.write(saved(4, weights=np.zeros(2)))
 
 
@@ -331,7 +331,7 @@ def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path, then):
         folder.write(saved(5))
         assert names(tmp_path) == [".lock", "step-0000000004", "step-0000000005"]
         shutil.rmtree(tmp_path / "step-0000000005")
-    with folder.held():
+    with folder.exclusive():
         found = folder.read()
     assert found is not None
     np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
