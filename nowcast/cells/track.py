@@ -53,8 +53,7 @@ class Cell:
         Age since the first cell in the line of main parents, which share most of the echo with
         their child.
     parents : tuple of int
-        Ids of the cells that it comes from: several after a merger; cells that share a parent are
-        the parts of a split.
+        Ids of the cells that it comes from: several after a merger; parts of a split share one.
     outline : tuple of ndarray, (n, 2) float64
         Outer ring and holes, longitude and latitude.
     """

@@ -155,8 +155,8 @@ class Transform(ABC):
         for key, column in ((columns.masks, masks), (columns.boxes, batch.get(columns.boxes))):
             if column is not None and len(column) != len(pixels):
                 raise ShapeError(
-                    f"{self.name}: {key}: expected {len(pixels)} entries, one for each "
-                    f"image, found {len(column)}"
+                    f"{self.name}: {key}: expected entries of {len(pixels)} images, found "
+                    f"{len(column)}; give one entry for each image"
                 )
         if columns.boxes in batch:
             more = {key: batch[key] for key in columns.of_boxes if key in batch}

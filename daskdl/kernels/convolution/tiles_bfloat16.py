@@ -54,10 +54,8 @@ def work_of(
         return partial(_by_panels, windows, y.shape[1:3], whole, flat, results, finish)
     tile = TALL * pointwise.tile_of(len(panels) * depth, stride)
     room = scratch("tiles", (threads(), tile, stride), np.uint32)
-    blocks, least = -(-rows // TALL), least_of(4.0 * depth * COLUMNS * TALL * len(panels))
-    return work_over_range(
-        _tiles, blocks, least, *windows, flat, _cuts(taps, pairs), y, finish, room
-    )
+    tall, least = -(-rows // TALL), least_of(4.0 * depth * COLUMNS * TALL * len(panels))
+    return work_over_range(_tiles, tall, least, *windows, flat, _cuts(taps, pairs), y, finish, room)
 
 
 def _by_panels(

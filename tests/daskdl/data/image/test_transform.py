@@ -106,14 +106,8 @@ def test_no_images_have_the_shape_that_images_would_have():
         (photo()[..., 0], r"Resize: expected an image .* found \(75, 100\); add the axis"),
         ([file(photo())], r"Resize: expected images, found bytes; put Decode\(\) before it"),
         (file(photo()), r"put Decode\(\) before it"),
-        (
-            {**labelled(), "boxes": [[], []]},
-            "Resize: boxes: expected 1 entries, one for each image, found 2",
-        ),
-        (
-            {**labelled(), "masks": []},
-            "Resize: masks: expected 1 entries, one for each image, found 0",
-        ),
+        ({**labelled(), "boxes": [[], []]}, "Resize: boxes: expected entries of 1 images, found 2"),
+        ({**labelled(), "masks": []}, "Resize: masks: expected entries of 1 images, found 0"),
     ],
 )
 def test_batches_that_do_not_fit_are_refused_in_a_sentence(batch, says):
