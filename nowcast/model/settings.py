@@ -27,7 +27,7 @@ class TrainSettings(BaseModel):
     networks: int = Field(1, ge=1, description="trained one after the other, and averaged")
     loss: Literal["crps", "balanced", "sharp"] = Field("crps", description="in the moving frame")
     region: int = Field(512, ge=32, description="side of the squares whose motion is found, pixels")
-    starts: int = Field(1600, ge=1, description="of which samples are drawn in the moving frame")
+    starts: int = Field(1600, ge=1, description="frames to draw samples from, in the moving frame")
     draws: int = Field(8, ge=1, description="samples of each start, at other leads and places")
     cells: int = Field(64, ge=16, description="side of a sample in cells of 2 km")
     n_in: int = Field(5, ge=1, description="frames that the network reads in the fixed frame")
