@@ -8,7 +8,7 @@ import numpy as np
 
 from daskdl.interop.building import Value
 from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated, slopes, unit
-from daskdl.interop.torch7.net import TABLE, Given, Module, module
+from daskdl.interop.torch7.net import TABLE, Activity, Module, module
 
 _TABLES = {"CAddTable": "Add", "CMulTable": "Mul", "CSubTable": "Sub", "CDivTable": "Div",
            "CMaxTable": "Max", "CMinTable": "Min"}  # fmt: skip
@@ -27,19 +27,19 @@ TABLE.update(
 
 
 @module("Sequential")
-def sequential(of: Module) -> Given:
+def sequential(of: Module) -> Activity:
     """Run modules one after the other."""
     return functools.reduce(lambda value, child: child.run(value), of.children(), of.input)
 
 
 @module("ConcatTable")
-def concat_table(of: Module) -> Given:
+def concat_table(of: Module) -> Activity:
     """Pass the input to each module, and return a table of their results."""
     return [child.run(of.input) for child in of.children()]
 
 
 @module("ParallelTable")
-def parallel_table(of: Module) -> Given:
+def parallel_table(of: Module) -> Activity:
     """Pass one value of a table to each module."""
     children, values = of.children(), of.several()
     if len(children) != len(values):
@@ -48,7 +48,7 @@ def parallel_table(of: Module) -> Given:
 
 
 @module("Concat", "DepthConcat")
-def concat(of: Module) -> Given:
+def concat(of: Module) -> Activity:
     """Pass the input to each module, and join their results along an axis."""
     if of.kind == "DepthConcat":
         of.fail("results of different sizes are not supported")
@@ -57,7 +57,7 @@ def concat(of: Module) -> Given:
 
 
 @module("JoinTable")
-def join_table(of: Module) -> Given:
+def join_table(of: Module) -> Activity:
     """Join the values of a table along an axis."""
     if not of.input:
         of.fail("expected values to join, found none")
@@ -68,7 +68,7 @@ def join_table(of: Module) -> Given:
 
 
 @module(*_TABLES)
-def elementwise_table(of: Module) -> Given:
+def elementwise_table(of: Module) -> Activity:
     """Combine the values of a table by addition, multiplication and the like."""
     values = [of.one(value) for value in of.several()]
     operator = _TABLES[of.kind]
@@ -76,18 +76,18 @@ def elementwise_table(of: Module) -> Given:
 
 
 @module("SelectTable")
-def select_table(of: Module) -> Given:
+def select_table(of: Module) -> Activity:
     """Take one value of a table."""
     values = of.several()
     index = of.integer("index", None, -len(values))
     if not 1 <= abs(index) <= len(values):
         of.fail(f"index: expected 1 to {len(values)}, found {index}")
-    value: Given = values[index - 1 if index > 0 else index]
+    value: Activity = values[index - 1 if index > 0 else index]
     return value
 
 
 @module("FlattenTable")
-def flatten_table(of: Module) -> Given:
+def flatten_table(of: Module) -> Activity:
     """Flatten nested tables to one table."""
     values: list[Value] = []
     waiting = [of.input]
@@ -102,7 +102,7 @@ def flatten_table(of: Module) -> Given:
 
 @module("Identity", "Copy", "Contiguous", "TotalVariation", "ContentLoss", "StyleLoss",
         "GradientReversal", "L1Penalty")  # fmt: skip
-def identity(of: Module) -> Given:
+def identity(of: Module) -> Activity:
     """Return the input."""
     return of.input
 
@@ -124,7 +124,7 @@ def _pair(of: Module, name: str, default: int | None, least: int = 0) -> tuple[i
 
 @module("SpatialConvolution", "SpatialConvolutionMM", "SpatialDilatedConvolution",
         "SpatialConvolutionLocal", "SpatialFullConvolution")  # fmt: skip
-def conv(of: Module) -> Given:
+def conv(of: Module) -> Activity:
     """Convolve with filters (out, in / groups, rows, columns); some files have them flat.
 
     SpatialFullConvolution is a transposed convolution with filters (in, out, rows, columns).
@@ -147,7 +147,7 @@ def conv(of: Module) -> Given:
 
 
 @module("Linear")
-def linear(of: Module) -> Given:
+def linear(of: Module) -> Activity:
     """Multiply by a matrix (out, in)."""
     weight = of.needed("weight")
     if weight.ndim != 2 or of.rank != 2:
@@ -157,7 +157,7 @@ def linear(of: Module) -> Given:
 
 
 @module("SpatialBatchNormalization", "BatchNormalization")
-def batch_norm(of: Module) -> Given:
+def batch_norm(of: Module) -> Activity:
     """Normalise by running statistics; old files have 1 / deviation in place of the variance."""
     mean = of.needed("running_mean")
     count, eps = mean.size, of.number("eps", 1e-5)
@@ -176,7 +176,7 @@ def batch_norm(of: Module) -> Given:
 
 
 @module("InstanceNormalization")
-def instance_norm(of: Module) -> Given:
+def instance_norm(of: Module) -> Activity:
     """Normalise each channel of each image."""
     names = [of.weight(name, of.needed(name).reshape(-1)) for name in ("weight", "bias")]
     x, eps = _images(of), of.number("eps", 1e-5)
@@ -184,7 +184,7 @@ def instance_norm(of: Module) -> Given:
 
 
 @module("SpatialMaxPooling", "SpatialAveragePooling")
-def pooling(of: Module) -> Given:
+def pooling(of: Module) -> Activity:
     """Take the maximum or the mean of windows."""
     x, pad = _images(of), _pair(of, "pad", 0)
     mean, kernel = of.kind == "SpatialAveragePooling", _pair(of, "k", None, 1)
@@ -200,7 +200,7 @@ def pooling(of: Module) -> Given:
 
 
 @module("SpatialCrossMapLRN", "SpatialCrossMapLRN_temp")
-def local_response(of: Module) -> Given:
+def local_response(of: Module) -> Activity:
     """Local response normalisation across channels."""
     return of.result(
         "LRN", _images(of).name, size=of.integer("size", 5, 1), alpha=of.number("alpha", 1e-4),
@@ -209,7 +209,7 @@ def local_response(of: Module) -> Given:
 
 
 @module("ReLU6", "HardTanh", "Clamp")
-def clamp(of: Module) -> Given:
+def clamp(of: Module) -> Activity:
     """Limit numbers to a range."""
     if of.kind == "ReLU6":
         return clipped(of, 0, 6)
@@ -217,14 +217,14 @@ def clamp(of: Module) -> Given:
 
 
 @module("SoftPlus")
-def softplus(of: Module) -> Given:
+def softplus(of: Module) -> Activity:
     """log(1 + exp(beta x)) / beta."""
     beta = of.build.constant(of.number("beta", 1))
     return of.result("Div", of.add("Softplus", of.add("Mul", of.x.name, beta)), beta)
 
 
 @module("Threshold")
-def threshold(of: Module) -> Given:
+def threshold(of: Module) -> Activity:
     """Keep numbers above a threshold, and replace the others by a number."""
     least, other = of.number("threshold", 1e-6), of.number("val", 0)
     if least == other == 0:
@@ -234,19 +234,19 @@ def threshold(of: Module) -> Given:
 
 
 @module("PReLU")
-def prelu(of: Module) -> Given:
+def prelu(of: Module) -> Activity:
     """Multiply negative numbers by a slope for each channel, or by one slope."""
     return slopes(of, of.needed("weight"), lambda array: of.weight("weight", array))
 
 
 @module("SoftMax", "LogSoftMax", "SpatialSoftMax")
-def softmax(of: Module) -> Given:
+def softmax(of: Module) -> Activity:
     """Softmax along the channels."""
     return of.result("LogSoftmax" if of.kind == "LogSoftMax" else "Softmax", of.x.name, axis=1)
 
 
 @module("MulConstant", "AddConstant", "Power", "Square")
-def constant(of: Module) -> Given:
+def constant(of: Module) -> Activity:
     """Multiply by a number, add it, or raise to its power."""
     if of.kind == "Square":
         return of.result("Mul", of.x.name, of.x.name)
@@ -256,7 +256,7 @@ def constant(of: Module) -> Given:
 
 
 @module("Normalize")
-def normalize(of: Module) -> Given:
+def normalize(of: Module) -> Activity:
     """Divide vectors by their Euclidean norm."""
     if of.number("p", 2) != 2:
         of.fail("p: expected the norm of 2")
@@ -264,7 +264,7 @@ def normalize(of: Module) -> Given:
 
 
 @module("View", "Reshape")
-def view(of: Module) -> Given:
+def view(of: Module) -> Activity:
     """Reshape samples."""
     size = of.setting("size")
     if not isinstance(size, np.ndarray) or size.ndim != 1 or not 1 <= size.size <= 8:
@@ -279,7 +279,7 @@ def view(of: Module) -> Given:
 
 
 @module("Squeeze")
-def squeeze(of: Module) -> Given:
+def squeeze(of: Module) -> Activity:
     """Remove an axis of one element."""
     if of.setting("dim") is None:
         of.fail("expected an axis")
@@ -288,7 +288,7 @@ def squeeze(of: Module) -> Given:
 
 
 @module("Mean", "Max", "Sum")
-def reduction(of: Module) -> Given:
+def reduction(of: Module) -> Activity:
     """Take the mean, maximum or sum along an axis."""
     axis = of.build.integers(of.lua_axis(of.integer("dimension", 1, -9), "nInputDims"))
     kind = "Mean" if of.kind == "Sum" and of.flag("sizeAverage") else of.kind
@@ -296,7 +296,7 @@ def reduction(of: Module) -> Given:
 
 
 @module("SpatialZeroPadding", "SpatialReflectionPadding", "SpatialReplicationPadding")
-def padding(of: Module) -> Given:
+def padding(of: Module) -> Activity:
     """Pad images by zeros, reflection or their border; negative widths crop."""
     sides = [of.integer(f"pad_{s}", 0, -4096) for s in "tlbr"]
     if max(sides) > 4096:
@@ -306,7 +306,7 @@ def padding(of: Module) -> Given:
 
 
 @module("SpatialUpSamplingNearest")
-def upsampling(of: Module) -> Given:
+def upsampling(of: Module) -> Activity:
     """Repeat rows and columns."""
     times = of.integer("scale_factor", 2, 1)
     if times > 64:

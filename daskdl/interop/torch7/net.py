@@ -20,7 +20,7 @@ _SAME = ("cudnn.", "ccn2.", "inn.")
 
 
 #: Input or output of a module: a result, or a table of them.
-Given = Value | list[Any]
+Activity = Value | list[Any]
 
 
 class Module(Layer):
@@ -42,7 +42,7 @@ class Module(Layer):
             source.fields, {} if weights is None else weights,
         )  # fmt: skip
         self.where, self.path, self.depth = where, path, depth
-        self.input: Given = []
+        self.input: Activity = []
         if depth > _DEEPEST:
             self.fail(f"modules lie in each other deeper than {_DEEPEST} times")
 
@@ -85,10 +85,10 @@ class Module(Layer):
                 return None
         return None
 
-    def run(self, value: Given) -> Given:
+    def run(self, value: Activity) -> Activity:
         """Add the module's nodes for an input; return its result."""
         self.input = value
-        result: Given = TABLE[self.kind](self)
+        result: Activity = TABLE[self.kind](self)
         return result
 
     @property
@@ -96,7 +96,7 @@ class Module(Layer):
         """The module's input; it must be a single value."""
         return self.one(self.input)
 
-    def one(self, value: Given) -> Value:
+    def one(self, value: Activity) -> Value:
         """Return a value; a ModelFileError for a table."""
         if not isinstance(value, Value):
             self.fail("expected one value, found a table")
