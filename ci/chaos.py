@@ -224,7 +224,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=1 << 30, help="no more than so many")
+    parser.add_argument("--trials", type=int, default=1 << 30, help="largest number")
     options = parser.parse_args(arguments)
     rng, end = np.random.default_rng(options.seed), time.monotonic() + 60 * options.minutes
     table: dict[str, Counter[str]] = {fault: Counter() for fault in (*FAULTS, "all")}

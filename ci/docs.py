@@ -62,7 +62,7 @@ def write_gallery(folder: Path = DOCS / "gallery") -> None:
         "# Examples",
         "",
         "Whole programs that can be read in one sitting; tests run them. Each picture was drawn by "
-        "functions of its program from made data, when this site was built "
+        "functions of its program from simulated data, when this site was built "
         "(`python -m ci.thumbnails`).",
         "",
         "::::{grid} 1 2 2 3",

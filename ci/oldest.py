@@ -96,8 +96,8 @@ def oldest(lines: list[str]) -> list[str]:
 def main(arguments: list[str]) -> int:
     """Make the environment, run the tests in it, and return pytest's exit code."""
     parser = argparse.ArgumentParser(prog="python -m ci.oldest", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="print the versions, and that is all")
-    parser.add_argument("--nowcast", action="store_true", help="with the extra nowcast, its tests")
+    parser.add_argument("--list", action="store_true", help="only print the versions")
+    parser.add_argument("--nowcast", action="store_true", help="tests of nowcast, with its extra")
     parser.add_argument("tests", nargs="*", help="run these instead, by pytest")
     asked = parser.parse_args(arguments)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

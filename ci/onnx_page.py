@@ -301,7 +301,7 @@ def main() -> int:
         return 0
     if PAGE.read_text(encoding="utf-8") == text:
         return 0
-    print("docs/onnx.md is not true any more; python -m ci.onnx_page writes it", file=sys.stderr)
+    print("docs/onnx.md is out of date; run python -m ci.onnx_page", file=sys.stderr)
     return 1
 
 

@@ -98,7 +98,7 @@ def main() -> int:
     if "--check" not in sys.argv[1:]:
         PAGE.write_text(text, encoding="utf-8")
     elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE} is not what it would be; run python -m ci.parity", file=sys.stderr)
+        print(f"{PAGE} is out of date; run python -m ci.parity", file=sys.stderr)
         return 1
     return 0
 

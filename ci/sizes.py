@@ -18,8 +18,8 @@ LIMIT = 400
 #: File with a line for each room: the limits of its lines and of the lines of its tests.
 BUDGET = Path("ci") / "sizes.txt"
 HEAD = """\
-# Lines that each room may have, and its tests: python ci/sizes.py holds them. Who lets a room grow
-# changes its line on purpose; python ci/sizes.py --budget writes all anew from today's sizes.
+# Limits of the lines of each room and of its tests, which python ci/sizes.py checks. To let a room
+# grow, change its line on purpose; python ci/sizes.py --budget writes limits from today's sizes.
 """
 
 

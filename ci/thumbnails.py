@@ -88,7 +88,7 @@ def _kmeans(figure: Figure) -> None:
     axes.set(xticks=[], yticks=[])
 
 
-@of("own_network", "What the network says, by the two features that decide; points are samples.")
+@of("own_network", "Scores of the network by the two features that matter; points are samples.")
 def _own_network(figure: Figure) -> None:
     x, y = example("own_network").make_samples(4000, seed=0)
     model = nn.Sequential(nn.Linear(20, 64, seed=0), nn.ReLU(), nn.Linear(64, 2, seed=1))
@@ -125,7 +125,7 @@ def _scenes(figure: Figure) -> None:
             _box(axis, box, COLOURS[label])
 
 
-@of("detection", "What the detector learns from: objects, and the priors that answer for them.")
+@of("detection", "Training data of the detector: objects, and the priors that match them.")
 def _detection(figure: Figure) -> None:
     picture, boxes, labels = _scene(2, 256)
     priors = example("detection").MobileSSD(3, 128, 0.25, seed=0).priors.array * 256
@@ -139,16 +139,14 @@ def _detection(figure: Figure) -> None:
             _box(axes[1], np.clip(prior, 0, 255), COLOURS[label], 0.8)
 
 
-@of("denoise", "A slice of a stack: as many photons as are expected, and as were counted.")
+@of("denoise", "A slice of a stack: expected numbers of photons, and counted ones.")
 def _denoise(figure: Figure) -> None:
     expected = example("denoise").clean(12, 96, seed=1)
     counted = np.random.default_rng(0).poisson(expected)
     pictures_in(figure, [[expected[6], counted[6]]], cmap="gray", vmin=0, vmax=24)
 
 
-@of(
-    "fashion_mnist", "Made clothes, and each as three epochs see it: mirrored, shifted, normalised."
-)
+@of("fashion_mnist", "Drawn clothes, and their pictures in three epochs: mirrored and shifted.")
 def _fashion_mnist(figure: Figure) -> None:
     module, rng = example("fashion_mnist"), np.random.default_rng(0)
     x = np.stack([clothes(label, rng) for label in range(5)])
@@ -156,7 +154,7 @@ def _fashion_mnist(figure: Figure) -> None:
     pictures_in(figure, [[p[..., 0] for p in part] for part in (x, *epochs)], cmap="gray_r")
 
 
-@of("deepbit", "Binary codes of made clothes, sorted by kind: pictures of a kind have alike codes.")
+@of("deepbit", "Binary codes of drawn clothes, sorted by kind: a kind has similar codes.")
 def _deepbit(figure: Figure) -> None:
     module = example("deepbit")
     x, labels = wardrobe(600)
@@ -173,7 +171,7 @@ def _deepbit(figure: Figure) -> None:
     axes.set(xlabel="bit", ylabel="picture", xticks=[0, 8, 16, 24], yticks=[])
 
 
-@of("resnet", "Where the parameters of ResNet-18, 34 and 50 are.")
+@of("resnet", "Parameters of ResNet-18, 34 and 50, block by block.")
 def _resnet(figure: Figure) -> None:
     module, axes = example("resnet"), figure.add_subplot()
     for row, depth in enumerate((18, 34, 50)):
@@ -195,7 +193,7 @@ def _sizes(model: nn.Module) -> dict[tuple[bool, int], int]:
     return sizes
 
 
-@of("inception", "The channels that the four branches of each Inception block hand on.")
+@of("inception", "Output channels of the four branches of each Inception block.")
 def _inception(figure: Figure) -> None:
     layers = dict(example("inception").InceptionV1(10, seed=0).modules())
     blocks = [name for name, layer in layers.items() if type(layer).__name__ == "Inception"]
@@ -213,7 +211,7 @@ def _inception(figure: Figure) -> None:
     axes.legend(fontsize="small")
 
 
-@of("pictures", "A made landscape, and what augmentation shows of it in eight epochs.")
+@of("pictures", "A drawn landscape, and its augmented pictures in eight epochs.")
 def _pictures(figure: Figure) -> None:
     rng, file = np.random.default_rng(4), io.BytesIO()
     whole = landscape(rng)
@@ -225,7 +223,7 @@ def _pictures(figure: Figure) -> None:
     pictures_in(figure, [[np.asarray(size) / 255, *seen[:2]], list(seen[2:5]), list(seen[5:8])])
 
 
-@of("ncf", "Generated ratings: who has met what, the busiest users and the favourite items first.")
+@of("ncf", "Generated ratings by user and item, the most active and the most popular ones first.")
 def _ncf(figure: Figure) -> None:
     module = example("ncf")
     whole, module.MOVIELENS_20M = module.MOVIELENS_20M, (1500, 600, 60_000)
@@ -242,7 +240,7 @@ def _ncf(figure: Figure) -> None:
 
 @of(
     "text_classifier",
-    "Words as the trained classifier places them, by the topic they are most used in.",
+    "Word vectors of the trained classifier in two dimensions, coloured by most frequent topic.",
 )
 def _text_classifier(figure: Figure) -> None:
     module = example("text_classifier")
@@ -270,7 +268,7 @@ def _text_classifier(figure: Figure) -> None:
              ylim=1.1 * np.array([places[:, 1].min(), places[:, 1].max()]))  # fmt: skip
 
 
-@of("call_routing", "Who gets the call: sentences by topic, and those that a human has to hear.")
+@of("call_routing", "Calls by topic, and the specialist, or human, that gets them.")
 def _call_routing(figure: Figure) -> None:
     module = example("call_routing")
     texts, topics = spoken(900, seed=1)
@@ -298,7 +296,7 @@ def _call_routing(figure: Figure) -> None:
 
 @of(
     "fine_tune_onnx",
-    "Accuracy on new classes: a new head alone, or everything, by the pictures it learns from.",
+    "Accuracy on new classes by number of training pictures: new head alone, or whole network.",
 )
 def _fine_tune_onnx(figure: Figure) -> None:
     from daskdl.interop import onnx

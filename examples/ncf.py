@@ -195,7 +195,7 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--seeds", type=int, default=1, help="runs, each with the next seed")
     parser.add_argument("--target", type=float, default=1.0, help="HR@10 to stop at")
     parser.add_argument("--among", type=int, choices=[999, 100], default=999, help="of the target")
-    parser.add_argument("--iterations", type=int, help="measure the speed of so many instead")
+    parser.add_argument("--iterations", type=int, help="measure the speed of this number instead")
     parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
     return parser.parse_args(arguments)
 

@@ -225,7 +225,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
-    parser.add_argument("--without-bf16", action="store_true", help="which takes long without AMX")
+    parser.add_argument("--without-bf16", action="store_true", help="bf16 is slow without AMX")
     options = parser.parse_args()
     print("| task | float32 | bf16 | int8 | bf16, single seeds | int8, single seeds |")
     print("|---|---:|---:|---:|---|---|")

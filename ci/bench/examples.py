@@ -64,7 +64,7 @@ def put_data(programs: list[str], folder: Path) -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the programs one after the other, and print the result of each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="those whose command has this in it")
+    parser.add_argument("--only", default="", help="programs whose command contains this")
     parser.add_argument("--json", type=Path, help="file for the rows")
     options = parser.parse_args(arguments)
     programs, rows = [program for program in PROGRAMS if options.only in program], []

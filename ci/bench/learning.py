@@ -228,20 +228,16 @@ def main() -> None:
     parser.add_argument(
         "--organised", action="store_true", help="storms in stages, see nowcast simulate"
     )
-    parser.add_argument("--judge", type=int, default=20, help="events that judge")
+    parser.add_argument("--judge", type=int, default=20, help="test events")
     parser.add_argument("--iterations", type=int, default=1000, help="of each training")
-    parser.add_argument("--starts", type=int, default=1600, help="that samples are drawn of")
+    parser.add_argument("--starts", type=int, default=1600, help="from which samples are drawn")
     parser.add_argument("--network", default="small", help="see nowcast train")
     parser.add_argument("--networks", type=int, default=1, help="that are averaged")
     parser.add_argument("--seed", type=int, default=0, help="of samples and first weights")
     parser.add_argument("--data", type=Path, help="radar files: real events in place of simulated")
-    parser.add_argument("--radars", help="of real events, those that judge, with commas between")
-    parser.add_argument(
-        "--every", type=int, default=EVERY, help="minutes between starts that judge"
-    )
-    parser.add_argument(
-        "--simulated", type=int, default=0, help="simulated events beside the real ones"
-    )
+    parser.add_argument("--radars", help="radars to test on, with commas between, for real events")
+    parser.add_argument("--every", type=int, default=EVERY, help="minutes between test starts")
+    parser.add_argument("--simulated", type=int, default=0, help="simulated events besides real")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "learning")
     parser.add_argument("--json", type=Path, help="rows; by default rows.json in the folder")
     options = parser.parse_args()

@@ -202,7 +202,7 @@ def options_of(
     """Return a parser with options for names, threads, seconds and the file for the rows."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     threads = threads or f"1,{min(2, available_cores())}"
-    parser.add_argument("--only", default="", help="those whose name contains this")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--threads", default=threads, help="such as 1,2")
     help_text = "of each contestant of a case"
     parser.add_argument("--seconds", type=float, default=seconds, help=help_text)

@@ -91,7 +91,7 @@ def ours(net: torch.nn.Module, x: Any, y: Any, **options: Any) -> list[float]:
 def distributed(rank: int, port: int, number: int) -> Step:
     """Return an iteration of one of two processes of PyTorch's DDP, each with half of the batch.
 
-    A ``number`` beyond those of the networks is the bytes of an all-reduce.
+    A ``number`` of no network is the number of bytes of an all-reduce.
     """
     if number >= len(NETWORKS):
         return gloo(rank, port, number)
@@ -147,7 +147,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run and print."""
     parser = options_of(__doc__, seconds=0.0, threads="1")
     parser.add_argument("--rounds", type=int, default=5, help="turns of 15 iterations, at least")
-    parser.add_argument("--ddp", action="store_true", help="two workers beside PyTorch's DDP")
+    parser.add_argument("--ddp", action="store_true", help="two workers against PyTorch's DDP")
     options = parser.parse_args(arguments)
     raced(options, cases_ddp if options.ddp else cases, least_runs=options.rounds)
 

@@ -173,7 +173,7 @@ def main(arguments: list[str]) -> int:
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8")
     elif text != before:
-        print(f"{PAGE} is not what it would be; run python -m ci.performance", file=sys.stderr)
+        print(f"{PAGE} is out of date; run python -m ci.performance", file=sys.stderr)
         return 1
     return 0
 

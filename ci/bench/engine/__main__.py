@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:2] == ["--part", "control"]:
         return control.main(words[2:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    part = "measure this instead; comes first, and has options of its own"
+    part = "measure this instead; must come first, and has other options"
     parser.add_argument("--part", choices=["control"], help=part)
     parser.add_argument("--megabytes", type=float, nargs="+", default=[1, 28, 100])
     parser.add_argument("--rounds", type=int, default=5, help="turns of every contestant")

@@ -25,7 +25,7 @@ Loss = tuple[str, Callable[..., Any], Callable[..., Any], Any, Any]
 
 
 def cases() -> Iterator[Case]:
-    """Yield the elementwise losses, those of rows of classes, and others."""
+    """Yield elementwise losses, losses over classes, and others."""
     from torch.nn import functional as peer
 
     rng = np.random.default_rng(0)

@@ -81,7 +81,7 @@ def ours(
     client: Any, servers: str, name: str, model: Path, exactly_once: bool, rate: float = 0.0,
     seconds: float = 0.0, soak: list[dict[str, float]] | None = None,
 ) -> Histogram:  # fmt: skip
-    """Answer the waiting messages, with a rate those of a sender too; return the latencies."""
+    """Answer waiting messages, then those of a sender if there is a rate; return its latencies."""
     brokers, sending = Brokers(servers), list[Any]()
     warm, checked = Histogram(), [0.0]
 
