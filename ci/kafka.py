@@ -214,13 +214,14 @@ class Proxy:
                 return
             if self._tls is not None:
                 near = self._tls.wrap_socket(near, server_side=True)
-            far = socket.create_connection((HOST, self._target), 10)
-            far.settimeout(None)
-            with self._lock:
-                self._open |= {near, far}
-                self.taken += 1
-            threading.Thread(target=self._requests, args=(near, far), daemon=True).start()
-            self._answers(near, far)
+            with near:  # closed, too, when the broker refuses
+                far = socket.create_connection((HOST, self._target), 10)
+                far.settimeout(None)
+                with self._lock:
+                    self._open |= {near, far}
+                    self.taken += 1
+                threading.Thread(target=self._requests, args=(near, far), daemon=True).start()
+                self._answers(near, far)
 
     def _requests(self, near: socket.socket, far: socket.socket) -> None:
         with self._both(near, far):
