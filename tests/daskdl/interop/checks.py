@@ -1,4 +1,4 @@
-"""What files of all formats are checked by: damage, memory, and OpenCV's readers."""
+"""Checks for files of all formats: damage, memory, and OpenCV's readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mutants(data, count, seed=0):
     whole = np.frombuffer(data, np.uint8)
     for i in range(count):
         damaged, at = whole.copy(), int(rng.integers(0, len(whole)))
-        # Most of a file is numbers: half of the damage is done where names and sizes are.
+        # Most of a file is numbers; half of the damage is done at its start, to names and sizes.
         at = at if i % 2 else int(rng.integers(0, min(len(whole), 600)))
         kind = i % 5
         if kind == 0:
@@ -36,22 +36,22 @@ def mutants(data, count, seed=0):
         yield damaged.tobytes()
 
 
-def survived(read, data, count, kind=DaskdlError):
-    """Return the different sentences that mutants end with; any other exception goes through."""
-    sentences = set()
+def messages_of_mutants(read, data, count, kind=DaskdlError):
+    """Return the beginnings of the messages that mutants raise; other exceptions go through."""
+    messages = set()
     for mutant in mutants(data, count):
         try:
             read(mutant)
         except kind as error:
-            sentence = str(error)
-            assert "\n" not in sentence
-            assert len(sentence) < 2000
-            sentences.add(sentence[:50])
-    return sentences
+            message = str(error)
+            assert "\n" not in message
+            assert len(message) < 2000
+            messages.add(message[:50])
+    return messages
 
 
-def tried(net):
-    """Run a network on zeros; lengths that its file leaves open are those of small images."""
+def run_on_zeros(net):
+    """Run a network on zeros; lengths that its file leaves open come from small images."""
     images = (2, 3, 9, 8)
     net(*[
         np.zeros([n or images[i % 4] for i, n in enumerate(images if s is None else s)], d or "f4")
@@ -67,7 +67,7 @@ def opencv(kind: str) -> Any:
     return getattr(dnn, f"readNetFrom{kind}")
 
 
-#: What is read, in one process: starting one takes longer than all the reading.
+#: Reads all files in one process: starting a process takes longer than all the reading.
 MEASURE = """
 import json, os, sys
 import daskdl
@@ -86,9 +86,9 @@ def attempt(path):
 
 small, large = json.loads(sys.argv[1])
 for path in small:
-    attempt(path)  # all that is imported and compiled is there
+    attempt(path)  # imports and compiles everything
 for path in large:
-    if not os.fork():  # each with the memory that a process has which has read nothing large
+    if not os.fork():  # a process of its own, which has read nothing large before
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
         before = memory("VmRSS")
@@ -99,8 +99,8 @@ for path in large:
 """
 
 
-def sentences(small, sizes):
-    """Return what is said of large files by their paths; none takes more than it may."""
+def check_memory(small, sizes):
+    """Return messages by the paths of large files; check that none takes too much memory."""
     paths = json.dumps([list(map(str, small)), list(map(str, sizes))])
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, paths], capture_output=True, text=True, check=True
@@ -108,6 +108,6 @@ def sentences(small, sizes):
     peaks = [json.loads(line) for line in run.stdout.splitlines()]
     limits = {str(path): 4 * size + 50_000_000 for path, size in sizes.items()}
     assert {path for path, *_ in peaks} == limits.keys()
-    for path, sentence, taken in peaks:
-        assert taken <= limits[path], (path, sentence)
+    for path, sentence, used in peaks:
+        assert used <= limits[path], (path, sentence)
     return {path: sentence for path, sentence, _ in peaks}

@@ -1,4 +1,4 @@
-"""Networks of all formats, written as ONNX: a runtime of others computes the same numbers."""
+"""Networks of all formats written as ONNX: onnxruntime computes the same numbers."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.daskdl.interop.torch7 import test_modules as modules
 
 def caffe_graph(name):
     text, weights, shapes = caffe_layers.CASES[name]
-    given = [normal(*shape).astype("f4") for shape in shapes]
-    return caffe.graph(caffe.network(text, shapes), weights), given
+    arrays = [normal(*shape).astype("f4") for shape in shapes]
+    return caffe.graph(caffe.network(text, shapes), weights), arrays
 
 
 def tensorflow_graph(name):
@@ -64,15 +64,15 @@ CASES += [(torch7_graph, name) for name in ("batch norm", "tables", "transposed"
 @pytest.mark.parametrize(("make", "name"), CASES)
 def test_numbers_of_onnxruntime(tmp_path, make, name):
     runtime = pytest.importorskip("onnxruntime")
-    graph, given = make(name)
+    graph, arrays = make(name)
     onnx.save(graph, tmp_path / "n.onnx")
     session = runtime.InferenceSession(tmp_path / "n.onnx")
     names = [i.name for i in session.get_inputs()]
-    (right,) = session.run(None, dict(zip(names, given, strict=True)))
-    np.testing.assert_allclose(graph(*given).data, right, atol=2e-5, rtol=1e-5)
+    (right,) = session.run(None, dict(zip(names, arrays, strict=True)))
+    np.testing.assert_allclose(graph(*arrays).data, right, atol=2e-5, rtol=1e-5)
 
 
-def test_what_onnx_has_no_operator_for(tmp_path):
+def test_operators_that_onnx_lacks_are_refused(tmp_path):
     graph, _ = caffe_graph("prior boxes")
     with pytest.raises(SettingsError, match=r"node 'out': ONNX has no operator PriorBox; graph\."):
         onnx.save(graph, tmp_path / "n.onnx")
@@ -107,7 +107,7 @@ def test_written_read_trained_and_predicted_by_name(tmp_path):
 
 
 class Ids(Module):
-    """Ids beside numbers, and results by name."""
+    """Takes ids and numbers, and returns results by name."""
 
     def __init__(self) -> None:
         self.table, self.linear = Embedding(5, 3, seed=1), Linear(3, 2, seed=2)
@@ -116,7 +116,7 @@ class Ids(Module):
         return {"wide": self.linear(numbers), "narrow": self.table(ids)}
 
 
-def test_a_dtype_by_name_and_results_by_theirs(tmp_path):
+def test_dtypes_and_results_by_name(tmp_path):
     pytest.importorskip("onnx")
     shapes = {"ids": (), "numbers": (3,)}
     onnx.save(Ids(), tmp_path / "ids.onnx", shapes, {"ids": "int64"})
@@ -124,8 +124,8 @@ def test_a_dtype_by_name_and_results_by_theirs(tmp_path):
     assert repr(graph).startswith("Graph(ids, numbers -> wide, narrow: ")
     x = {"ids": np.arange(12) % 5, "numbers": A}
     wanted = Ids().predict(x)
-    for found, name in zip(graph.predict(x), wanted, strict=True):
-        np.testing.assert_allclose(found, wanted[name], rtol=1e-5)
+    for result, name in zip(graph.predict(x), wanted, strict=True):
+        np.testing.assert_allclose(result, wanted[name], rtol=1e-5)
     with pytest.raises(SettingsError, match=r"names of inputs, \['ids', 'numbers'\], found \['id'"):
         onnx.save(Ids(), tmp_path / "no.onnx", shapes, {"id": "int64"})
     with pytest.raises(

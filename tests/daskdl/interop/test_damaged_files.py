@@ -1,4 +1,4 @@
-"""Damaged files of all formats: one sentence each time, and no other exception."""
+"""Damaged files of all formats raise our errors in one line, and no other exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from daskdl.interop.caffe import reader as caffe
 from daskdl.interop.onnx.reader import read as onnx
 from daskdl.interop.torch7.modules import graph_of
 from tests.daskdl.interop.caffe import test_prototxt as prototxt
-from tests.daskdl.interop.checks import survived, tried
+from tests.daskdl.interop.checks import messages_of_mutants, run_on_zeros
 from tests.daskdl.interop.keras.files import graph as keras
 from tests.daskdl.interop.keras.files import h5
 from tests.daskdl.interop.keras.test_layers import H5, KERAS, parts
@@ -31,7 +31,7 @@ def configured(text):
     return keras(file.getvalue())
 
 
-#: How each kind is read, a whole file, and how many different sentences there are at least.
+#: kind: (reader, a whole file, number of different messages that must be exceeded)
 FILES = {
     "caffemodel": (lambda data: caffe.read(TEXT, data, "t", "w"), prototxt.WEIGHTS, 5),
     "prototxt": (lambda data: caffe.read(data, prototxt.WEIGHTS, "t", "w"), TEXT, 20),
@@ -49,8 +49,9 @@ SLOW = "h5", "keras", "configuration", "onnx"
 @pytest.mark.parametrize(
     "kind", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in FILES]
 )
-@pytest.mark.filterwarnings("ignore")  # of numbers that damage has made
+@pytest.mark.filterwarnings("ignore")  # about damaged numbers
 def test_damaged_files(kind, count):
     read, data, least = FILES[kind]
-    tried(read(data))  # the file itself is read
-    assert len(survived(lambda damaged: tried(read(damaged).eval()), data, count)) > least
+    run_on_zeros(read(data))  # the file itself is read
+    messages = messages_of_mutants(lambda bytes_: run_on_zeros(read(bytes_).eval()), data, count)
+    assert len(messages) > least

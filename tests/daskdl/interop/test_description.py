@@ -1,4 +1,4 @@
-"""`daskdl show` tells what a model file of any kind holds."""
+"""`daskdl show` describes model files of all kinds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def safetensors(folder):
     return folder / "other.safetensors"
 
 
-def own(folder):
+def saved_linear(folder):
     daskdl.save(nn.Linear(3, 2), folder / "own.safetensors")
     return folder
 
@@ -64,7 +64,7 @@ def own(folder):
 @pytest.mark.parametrize(
     ("make", "parameters", "text"),
     [
-        (own, 8, "Linear(3, 2)"),
+        (saved_linear, 8, "Linear(3, 2)"),
         (safetensors, 6, "  a: [2, 3]"),
         (written("m.onnx", picture_model().SerializeToString()), None, "Graph"),
         (written("m.keras", keras(DENSE, WEIGHTS)), 8, "Graph"),
@@ -75,7 +75,7 @@ def own(folder):
     ],
     ids=["own", "safetensors", "onnx", "keras", "h5", "t7", "pb", "caffe"],
 )
-def test_each_kind_is_told(make, parameters, text, tmp_path, capsys):
+def test_each_kind_is_described(make, parameters, text, tmp_path, capsys):
     path = make(tmp_path)
     assert run(app, ["show", str(path)]) == 0
     out, err = capsys.readouterr()
@@ -108,11 +108,11 @@ def test_a_model_of_ones_own_class_is_shown_by_its_arrays(tmp_path, monkeypatch)
     path = tmp_path / "own.safetensors"
     daskdl.save(NobodyKnows(), path, {"note": "mine"})
     monkeypatch.delitem(nn.Module.registry, NobodyKnows.registered)
-    found = describe(path)
-    assert found["kind"].startswith("model of daskdl, of modules whose code is elsewhere")
-    assert found["shapes"] == {"inner.bias": [2], "inner.weight": [2, 3]}
-    assert found["parameters"] == 8
-    assert found["metadata"] == {"note": "mine"}
+    facts = describe(path)
+    assert facts["kind"].startswith("model of daskdl, of modules whose code is elsewhere")
+    assert facts["shapes"] == {"inner.bias": [2], "inner.weight": [2, 3]}
+    assert facts["parameters"] == 8
+    assert facts["metadata"] == {"note": "mine"}
 
 
 def test_a_file_is_read_by_its_ending(tmp_path):
@@ -166,11 +166,11 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"a" * 64
       for text in (b"\n<!DOCTYPE html><html>", b'{"error":"Repository not found"}',
                    b"<?xml version='1.0'?><Error>", b'["not found", 404, "again"]')),
 ])  # fmt: skip
-def test_whole_files_of_other_kinds_are_called_by_their_names(tmp_path, name, content, sentence):
+def test_whole_files_of_other_kinds_are_named(tmp_path, name, content, sentence):
     (tmp_path / name).write_bytes(content + bytes(80) * (content != POINTER))
-    with pytest.raises(ModelFileError, match=sentence) as told:
+    with pytest.raises(ModelFileError, match=sentence) as error:
         daskdl.load(tmp_path / name)
-    assert "copy or save it again" not in str(told.value)
+    assert "copy or save it again" not in str(error.value)
 
 
 def _zip_of(*names):
@@ -181,7 +181,7 @@ def _zip_of(*names):
     return file.getvalue()
 
 
-#: Beginnings of whole files that no reader of another kind can take for damaged ones of its own.
+#: Beginnings of whole files, which no reader of another kind may call damaged.
 WHOLE = {
     "TFLite": b"\x1c\0\0\0TFL3", "GGUF": b"GGUF\x03", "Java": b"\xac\xed\x00\x05sr",
     "numpy": b"\x93NUMPY\x01\0", "gzip": b"\x1f\x8b\x08\0", "picture": b"\x89PNG\r\n\x1a\n",
@@ -195,32 +195,32 @@ WHOLE = {
     rest=st.binary(min_size=64, max_size=200),
     end=st.sampled_from(["onnx", "h5", "hdf5", "pb", "t7", "caffemodel", "safetensors", "model"]),
 )
-def test_no_whole_file_of_another_kind_is_to_be_copied_again(tmp_path_factory, kind, rest, end):
+def test_whole_files_of_other_kinds_are_not_called_damaged(tmp_path_factory, kind, rest, end):
     path = tmp_path_factory.mktemp("whole") / f"file.{end}"
     path.write_bytes(WHOLE[kind] + rest * (WHOLE[kind][:2] != b"PK"))
-    with pytest.raises(ModelFileError) as told:
+    with pytest.raises(ModelFileError) as error:
         daskdl.load(path)
-    assert "again" not in str(told.value)
-    assert "damaged" not in str(told.value)
-    assert (kind if WHOLE[kind][:2] != b"PK" else "") in str(told.value)
+    assert "again" not in str(error.value)
+    assert "damaged" not in str(error.value)
+    assert (kind if WHOLE[kind][:2] != b"PK" else "") in str(error.value)
 
 
-def test_long_names_and_large_tables_are_no_other_kind(tmp_path):
-    """Their first bytes are printable, or those of a file of safetensors."""
+def test_long_names_and_large_tables_are_of_no_other_kind(tmp_path):
+    """Their first bytes are printable, or could begin a file of safetensors."""
     name = b"x" * 90
     node = b"\n%c%b\x12\x0bPlaceholder" % (len(name), name)
     (tmp_path / "net.pb").write_bytes(b"\n%c" % len(node) + node)
     (tmp_path / "net.t7").write_bytes(np.array([3, 1, 123] + [0] * 20, "<i4").tobytes())
     for path in tmp_path.iterdir():
-        with pytest.raises(ModelFileError) as told:
+        with pytest.raises(ModelFileError) as error:
             daskdl.load(path)
-        assert ": it is " not in str(told.value)
+        assert ": it is " not in str(error.value)
 
 
 @pytest.mark.parametrize(
     "content", [b"[PAD]\n[unused0]\n", b"{\x01\0\0\0\0\0\0{}", b"#version: 0.2"]
 )
-def test_what_begins_like_an_answer_and_is_none_is_read(tmp_path, content):
+def test_files_that_begin_like_a_web_page_are_read(tmp_path, content):
     (tmp_path / "vocab.txt").write_bytes(content)
     assert existing(tmp_path / "vocab.txt", "file").read_bytes() == content
 
@@ -240,28 +240,28 @@ def test_programs_of_torch_and_folders(tmp_path):
             daskdl.load(folder)
 
 
-def test_readers_are_there_without_imports_of_their_own():
+def test_readers_are_imported_on_first_use():
     program = "import daskdl; print(daskdl.interop.onnx.save, daskdl.interop.keras.load)"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         daskdl.interop.nothing  # noqa: B018
 
 
 @pytest.mark.parametrize("kind", [*DAMAGE, KeyError, ZeroDivisionError])
 def test_damage_names_the_file(kind):
-    told = pytest.raises(ModelFileError, match=r"^net\.pb: damaged or not valid ONNX \(")
-    with told, reading("net.pb", "ONNX"):
+    refusal = pytest.raises(ModelFileError, match=r"^net\.pb: damaged or not valid ONNX \(")
+    with refusal, reading("net.pb", "ONNX"):
         raise kind("what")
 
 
-def test_sentences_of_ours_are_kept_once():
+def test_our_messages_name_the_file_once():
     with pytest.raises(ModelFileError, match=r"^net\.pb: Linear: too wide$"), reading("net.pb"):
         raise ShapeError("Linear: too wide")
     with pytest.raises(ModelFileError, match=r"^said already$"), reading("net.pb"):
         raise ModelFileError("said already")
 
 
-def test_others_pass():
+def test_other_errors_pass():
     with pytest.raises(MemoryError), reading("net.pb"):
         raise MemoryError

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.daskdl.interop.caffe import files as caffe
-from tests.daskdl.interop.checks import sentences
+from tests.daskdl.interop.checks import check_memory
 from tests.daskdl.interop.keras import files as keras
 from tests.daskdl.interop.keras import test_layers as keras_files
 from tests.daskdl.interop.tensorflow import files as tensorflow
@@ -22,19 +22,19 @@ def prototxts():
     body = caffe.layer("InnerProduct", "inner_product_param { num_output: 3000 }")
     many = "".join(caffe.layer("ReLU", name=f"r{i}", top="x") for i in range(19_000))
     weights = {"l": [np.zeros((3000, 3000), "f4"), np.zeros(3000, "f4")]}
-    field, plain = caffe.field, caffe.caffemodel({"none": [np.zeros(1)]})
+    field, weightless = caffe.field, caffe.caffemodel({"none": [np.zeros(1)]})
     return {
         "weights": (caffe.network(body), caffe.caffemodel(weights)),
         "layers": (caffe.network(body), field(100, b"") * 1_000_000),
         "blobs": (caffe.network(body), field(100, field(7, b"") * 1_000_000)),
-        "messages": ("a{}" * 500_000, plain),
-        "numbers": ("a:1 " * 500_000, plain),
-        "relus": (caffe.network(many), plain),
+        "messages": ("a{}" * 500_000, weightless),
+        "numbers": ("a:1 " * 500_000, weightless),
+        "relus": (caffe.network(many), weightless),
     }
 
 
 def frozen():
-    """Frozen graphs: many weights, empty nodes, numbers of one byte, one that stands for many."""
+    """Frozen graphs: many weights, empty nodes and inputs, numbers of one byte, a long chain."""
     node, const = tensorflow.node, tensorflow.const
     x = tensorflow.placeholder("x", (-1, 3000))
     big = const("w", np.zeros((3000, 3000), "f4")) + node("y", "MatMul", ["x", "w"])
@@ -95,11 +95,11 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     for name, data in {**frozen(), **hdf5(), **lua()}.items():
         (tmp_path / name).write_bytes(data)
         sizes[tmp_path / name] = len(data)
-    sentences(small, sizes)
+    check_memory(small, sizes)
 
 
 def hostile_weights():
-    """Return pickles by name; each is small, and would be much if it were believed."""
+    """Return small pickles by name; each would take much memory if it were built."""
     many = b"\x80\x02]("
     return {
         "lists": many + b"]" * 2_000_000 + b"e.",
@@ -129,5 +129,5 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes_of_weights(tmp_p
         torch.save(state, paths[-1], _use_new_zipfile_serialization=zipped)
     paths.append(tmp_path / "weights.pt")
     torch.save({"w": torch.zeros(4_000_000)}, paths[-1])
-    messages = sentences([small], {path: path.stat().st_size for path in paths})
+    messages = check_memory([small], {path: path.stat().st_size for path in paths})
     assert messages[str(tmp_path / "weights.pt")] == "read"

@@ -21,7 +21,7 @@ def field(number, payload):
 
 
 def blob(array, old=False):
-    """BlobProto: with a shape, or in old files with four lengths."""
+    """Return a BlobProto: with a shape, or with four lengths as in old files."""
     array = np.asarray(array, "<f4")
     data = field(5, array.tobytes())
     if old:
@@ -31,7 +31,7 @@ def blob(array, old=False):
 
 
 def caffemodel(weights, old=False):
-    """NetParameter with the blobs of each layer, of version 2 or 1."""
+    """Return a NetParameter of version 2 or 1 with the blobs of each layer."""
     layer, name, blobs = (2, 4, 6) if old else (100, 1, 7)
     return b"".join(
         field(
@@ -42,7 +42,7 @@ def caffemodel(weights, old=False):
 
 
 def network(body, shapes=((2, 3, 9, 8),)):
-    """A prototxt: inputs x, y, ... of these shapes, and layers."""
+    """Return a prototxt: inputs x, y, ... of these shapes, and the layers of ``body``."""
     lines = []
     for name, shape in zip("xyz", shapes, strict=False):
         dims = " ".join(f"dim: {n}" for n in shape)
@@ -60,6 +60,6 @@ def layer(kind, settings="", bottom="x", top="out", name="l"):
 
 
 def graph(text, weights=None, old=False, **options):
-    """Read a network of text and weights."""
+    """Read a network from its text and weights."""
     data = caffemodel(weights or {"none": [np.zeros(1)]}, old)
     return read(text.encode(), data, "n.prototxt", "n.caffemodel", **options).eval()

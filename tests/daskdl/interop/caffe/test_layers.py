@@ -1,4 +1,4 @@
-"""Every layer gives the numbers of OpenCV's reader of Caffe's files, or those of its formula."""
+"""Every layer gives the numbers of OpenCV's reader of Caffe's files, or of its formula."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.daskdl.interop.checks import opencv
 
 ONE = ((2, 3, 9, 8),)
 TWO = ((2, 3, 9, 8),) * 2
-POSITIVE = np.abs
 
 
 def w(*shape):
@@ -149,7 +148,7 @@ def shaped(array):
     return np.reshape(array, (-1, 1, 1))
 
 
-#: What OpenCV has no layer for, or where it leaves settings out: the formulas of Caffe.
+#: Caffe's formulas of layers that OpenCV lacks or whose settings it ignores.
 FORMULAS = {
     "absolute value": lambda x, _: np.abs(x),
     "bias": lambda x, v: x + shaped(v[0]),
@@ -192,14 +191,14 @@ CASES |= {
 
 def priors():
     """Boxes of 3 pixels, and of two ratios, every 2 pixels of an image of 9 rows and 8 columns."""
-    found = []
+    boxes = []
     for y in range(3):
         for x in range(4):
             for ratio in (1, 2, 3):
                 wide, high = 1.5 * ratio**0.5, 1.5 / ratio**0.5
                 cx, cy = (x + 0.5) * 2, (y + 0.5) * 2
-                found += [(cx - wide) / 8, (cy - high) / 9, (cx + wide) / 8, (cy + high) / 9]
-    return np.stack([found, np.full(len(found), 0.1)])[None]
+                boxes += [(cx - wide) / 8, (cy - high) / 9, (cx + wide) / 8, (cy + high) / 9]
+    return np.stack([boxes, np.full(len(boxes), 0.1)])[None]
 
 
 def inputs(shapes):
@@ -210,36 +209,36 @@ def inputs(shapes):
 def test_numbers_of_opencv(name):
     reader = opencv("Caffe")
     text, weights, shapes = CASES[name]
-    text, given = network(text, shapes), inputs(shapes)
+    text, arrays = network(text, shapes), inputs(shapes)
     net = reader(
         np.frombuffer(text.encode(), np.uint8), np.frombuffer(caffemodel(weights), np.uint8)
     )
-    for key, array in zip("xyz", given, strict=False):
+    for key, array in zip("xyz", arrays, strict=False):
         net.setInput(array, key)
-    found = graph(text, weights)(*given).data
-    np.testing.assert_allclose(found, net.forward().reshape(found.shape), atol=1e-5, rtol=1e-5)
+    result = graph(text, weights)(*arrays).data
+    np.testing.assert_allclose(result, net.forward().reshape(result.shape), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_numbers_of_the_formula(name):
     text, weights, shapes = CASES[name]
-    given = inputs(shapes)
-    found = graph(network(text, shapes), weights)(*given).data
-    right = FORMULAS[name](given[0], next(iter(weights.values()), None))
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, right, atol=1e-5, rtol=1e-5)
+    arrays = inputs(shapes)
+    result = graph(network(text, shapes), weights)(*arrays).data
+    right = FORMULAS[name](arrays[0], next(iter(weights.values()), None))
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, right, atol=1e-5, rtol=1e-5)
 
 
 def test_every_layer_has_a_case():
     cases = " ".join(text for text, *_ in CASES.values())
     missing = {kind for kind in TABLE if f'type: "{kind}"' not in cases}
-    assert missing == {"ConvolutionDepthwise", "DetectionOutput"}  # an alias; and below
+    assert missing == {"ConvolutionDepthwise", "DetectionOutput"}  # an alias; other tests
 
 
 @pytest.mark.parametrize("name", ["convolution", "batch norm and scale", "inner product", "scale"])
 def test_the_first_version_is_read(name):
     text, weights, shapes = CASES[name]
-    new, given = network(text, shapes), inputs(shapes)
+    new, arrays = network(text, shapes), inputs(shapes)
     dims = " ".join(f"input_dim: {n}" for n in shapes[0])
     old = f'input: "x" {dims} ' + text.replace("layer {", "layers {").replace(
         'type: "Convolution"', "type: CONVOLUTION").replace(
@@ -247,7 +246,7 @@ def test_the_first_version_is_read(name):
         'type: "BatchNorm"', "type: BATCH_NORM").replace(
         'type: "Scale"', "type: SCALE").replace('type: "ReLU"', "type: RELU")  # fmt: skip
     np.testing.assert_array_equal(
-        graph(old, weights, old=True)(*given).data, graph(new, weights)(*given).data
+        graph(old, weights, old=True)(*arrays).data, graph(new, weights)(*arrays).data
     )
 
 
@@ -262,21 +261,21 @@ def test_channels_last():
 
 def test_weights_are_parameters_and_statistics_buffers():
     net = graph(network(CASES["batch norm and scale"][0]), CASES["batch norm and scale"][1])
-    kinds = {name: type(held).__name__ for name, held in net.held()}
+    kinds = {name: type(tensor).__name__ for name, tensor in net.held()}
     assert kinds == {"s.weight": "Parameter", "s.bias": "Parameter",
                      "l.running_mean": "Buffer", "l.running_variance": "Buffer"}  # fmt: skip
     assert len(net.nodes) == 2, "Scale is part of the normalisation"
 
 
-def test_a_batch_norm_that_others_read_keeps_its_scale_apart():
+def test_scale_stays_separate_if_other_layers_read_the_batch_norm():
     text = layer("BatchNorm", top="b") + layer("Scale", "", "b", "s", "s") + layer(
         "Eltwise", "", "b s", name="e")  # fmt: skip
     weights = {"l": [w(3), np.abs(w(3)) + 1, [1.0]], "s": [w(3)]}
     (x,) = inputs(ONE)
     mean, variance, _ = map(shaped, weights["l"])
     b = (x - mean) / np.sqrt(variance + 1e-5)
-    found = graph(network(text), weights)(x).data
-    np.testing.assert_allclose(found, b + b * shaped(weights["s"][0]), atol=1e-5)
+    result = graph(network(text), weights)(x).data
+    np.testing.assert_allclose(result, b + b * shaped(weights["s"][0]), atol=1e-5)
 
 
 def test_layers_of_training_and_labels_are_left_out():

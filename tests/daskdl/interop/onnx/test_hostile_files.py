@@ -1,4 +1,4 @@
-"""Damaged and hostile files: one sentence each time, no more memory than their size allows."""
+"""Damaged and hostile files are refused and take no more memory than their size allows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskdl.errors import ModelFileError
 from daskdl.interop.onnx import load
 from daskdl.interop.onnx.reader import check_bytes, from_proto, read
 from tests.daskdl.interop.caffe.files import field, varint
-from tests.daskdl.interop.checks import sentences
+from tests.daskdl.interop.checks import check_memory
 from tests.daskdl.interop.onnx.models import file_of, picture_model
 
 
@@ -37,19 +37,19 @@ def test_messages_too_deep_in_each_other():
         read(field(7, data), "m")
 
 
-def test_two_bytes_are_a_node_of_hundreds():
+def test_nodes_of_two_bytes_take_hundreds():
     with pytest.raises(ModelFileError, match="would take more than"):
         check_bytes(field(7, b"\x0a\x00" * 2_000_000), "m")
 
 
-def test_one_byte_is_a_number_of_eight():
+def test_numbers_of_one_byte_take_eight():
     tensor = field(7, b"\x01" * 20_000_000)
     with pytest.raises(ModelFileError, match="would take more than"):
         check_bytes(field(7, field(5, tensor)), "m")
 
 
 @pytest.mark.parametrize("dims", [[1 << 40, 1 << 40], [-1, 4], [1 << 31], [1 << 62]])
-def test_sizes_that_the_bytes_do_not_bear_out(dims):
+def test_shapes_that_do_not_fit_the_bytes(dims):
     model = picture_model()
     del model.graph.initializer[0].dims[:]
     model.graph.initializer[0].dims.extend(dims)
@@ -90,4 +90,4 @@ def test_memory_is_at_most_four_times_the_file_and_50_megabytes(tmp_path):
     sizes = {}
     for kind in ("weights", "integers", "nodes", "constants"):
         sizes[tmp_path / f"{kind}.onnx"] = (tmp_path / f"{kind}.onnx").write_bytes(hostile(kind))
-    sentences([tmp_path / "small.onnx"], sizes)
+    check_memory([tmp_path / "small.onnx"], sizes)

@@ -1,4 +1,4 @@
-"""Files of int8, as onnxruntime's quantizer writes them, are computed in int8: its results."""
+"""Files of onnxruntime's quantizer are computed in int8 and give onnxruntime's results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rng():
 
 
 class Residual(nn.Module):
-    """A convolution beside a shortcut."""
+    """A convolution with a shortcut."""
 
     def __init__(self):
         self.layers = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, seed=1), nn.ReLU())
@@ -65,9 +65,9 @@ def operators(graph):
     return [node.operator for node in graph._steps.nodes]
 
 
-def of_runtime(proto, *inputs):
+def run_onnxruntime(proto, *inputs):
     options = runtime.SessionOptions()
-    # Without VNNI its sums of uint8 and int8 are cut off at 16 bits unless it is asked not to.
+    # Without VNNI and this option, its sums of uint8 and int8 are cut off at 16 bits.
     options.add_session_config_entry("session.x64quantprecision", "1")
     session = runtime.InferenceSession(proto.SerializeToString(), options)
     names = [value.name for value in session.get_inputs()]
@@ -85,10 +85,10 @@ def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, 
     assert operators(graph).count("int8:Conv") == 4
     assert operators(graph).count("int8:Linear") == 1
     proto = onnx.load(path)
-    (expected,) = of_runtime(proto, images)
+    (expected,) = run_onnxruntime(proto, images)
     scales = {t.name: t for t in proto.graph.initializer}
-    ends = [n for n in proto.graph.node if n.op_type == "DequantizeLinear"]
-    unit = float(numpy_helper.to_array(scales[ends[-1].input[1]]).max())
+    rounded_back = [n for n in proto.graph.node if n.op_type == "DequantizeLinear"]
+    unit = float(numpy_helper.to_array(scales[rounded_back[-1].input[1]]).max())
     result = graph.predict(images, precision="int8")
     assert np.abs(result - expected).max() <= 1.001 * unit
     assert (np.abs(result - expected) < 0.01 * unit).mean() > 0.9
@@ -97,7 +97,7 @@ def test_files_of_the_quantizer_are_computed_in_int8(rng, tmp_path, form, kind, 
     np.testing.assert_array_equal(recorded(images), result)
     (program,) = recorded._shared()._programs.values()
     floats = [step for step in program.steps if step.function is to_floats]
-    assert len(floats) == 3  # for the means of images, their new shape, and who asks for results
+    assert len(floats) == 3  # for the means of images, their new shape, and the results
     save(graph, tmp_path / "again.onnx")
     daskdl.save(graph, tmp_path / "graph.safetensors")
     for again in (load(tmp_path / "again.onnx"), daskdl.load(tmp_path / "graph.safetensors")):
@@ -125,36 +125,36 @@ CONV = [
 ]
 
 
-def test_who_reads_a_result_before_it_is_rounded_has_it_so(rng):
-    """Bytes of a convolution are for those behind the rounding alone."""
+def test_results_that_are_read_before_they_are_rounded(rng):
+    """Only nodes behind the rounding read a convolution's bytes."""
     nodes = [*CONV, *rounding("c", "c/r"), helper.make_node("Sub", ["c", "c/r"], ["y"])]
     proto = file_of(nodes, {"x": ["N", 4, 3, 3]}, ["y"], weights(rng))
     x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
-    (expected,) = of_runtime(proto, x)
+    (expected,) = run_onnxruntime(proto, x)
     result = from_proto(proto, "g").eval().predict(x)
     change = np.abs(result - expected)
-    assert change.max() <= 0.0201  # a half goes up or down
+    assert change.max() <= 0.0201  # halves go up or down
     assert (change < 1e-5).mean() > 0.9
     assert np.abs(result).max() > 0.005
 
 
 @pytest.mark.parametrize("zero", [np.uint8(128), np.uint8(100)], ids=["middle", "elsewhere"])
 def test_weights_from_0_to_255(rng, zero):
-    """They are int8 if their zero is the middle, and floats otherwise."""
+    """Weights are int8 if their zero point is 128, and floats otherwise."""
     numbers = rng.integers(70, 190, (4, 4, 1, 1)).astype(np.uint8)
     nodes = [*CONV, *rounding("c", "y")]
     proto = file_of(
         nodes, {"x": ["N", 4, 3, 3]}, ["y"], weights(rng, **{"w/q": numbers, "w/z": zero})
     )
     x = rng.normal(size=(2, 4, 3, 3)).astype(np.float32)
-    (expected,) = of_runtime(proto, x)
+    (expected,) = run_onnxruntime(proto, x)
     graph = from_proto(proto, "g").eval()
     assert ("int8:Conv" in operators(graph)) == (zero == 128)
     assert np.abs(graph.predict(x) - expected).max() <= 0.0201
 
 
 def test_integers_that_others_read_stay_integers(rng):
-    """A value that leaves the graph as integers, or is read with another scale."""
+    """A value is an output as integers, and is read with another scale."""
     nodes = [
         helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         helper.make_node("DequantizeLinear", ["q", "w/s", "z"], ["y"]),
@@ -163,14 +163,13 @@ def test_integers_that_others_read_stay_integers(rng):
     proto = file_of(nodes, {"x": ["N", 4]}, ["y", "n"], weights(rng))
     x = rng.normal(size=(3, 4)).astype(np.float32)
     for result, expected in zip(
-        from_proto(proto, "g").eval().predict(x), of_runtime(proto, x), strict=True
+        from_proto(proto, "g").eval().predict(x), run_onnxruntime(proto, x), strict=True
     ):
         np.testing.assert_array_equal(result, expected)
 
 
-def test_weights_that_the_file_rounds_itself():
-    """Floats behind QuantizeLinear, as tools of training in int8 write them, and no images."""
-    rng = np.random.default_rng(0)
+def test_weights_that_the_file_rounds_itself(rng):
+    """Training tools for int8 write weights as floats before QuantizeLinear; x has three axes."""
     nodes = [
         *rounding("x", "x/r"), *rounding("v", "v/r", "w/s", "w/z"),
         helper.make_node("MatMul", ["x/r", "v/r"], ["y"]),
@@ -180,12 +179,11 @@ def test_weights_that_the_file_rounds_itself():
     graph = from_proto(proto, "g").eval()
     assert operators(graph) == ["int8:Round", "int8:Linear"]
     x = rng.normal(size=(3, 5, 6)).astype(np.float32)
-    np.testing.assert_allclose(graph.predict(x), of_runtime(proto, x)[0], atol=1e-5)
+    np.testing.assert_allclose(graph.predict(x), run_onnxruntime(proto, x)[0], atol=1e-5)
 
 
-def test_models_quantised_here_are_written_in_qdq_form(tmp_path):
-    """onnxruntime and ours read the same numbers, with batch norms in the weights."""
-    rng = np.random.default_rng(0)
+def test_models_quantised_here_are_written_in_qdq_form(rng, tmp_path):
+    """onnxruntime and our reader compute the same; batch norms are part of the weights."""
     images = rng.normal(size=(12, 16, 16, 3)).astype(np.float32)
     model = nn.Sequential(*network().layers[:6], nn.BatchNorm(12), *network().layers[6:])
     model.layers[6].weight.data[::2] *= -1
@@ -199,14 +197,14 @@ def test_models_quantised_here_are_written_in_qdq_form(tmp_path):
     unit = small.model.layers[-1].of_x[0] * np.abs(small.model.layers[-1].weight).sum(1).max()
     proto = onnx.load(tmp_path / "small.onnx")
     np.testing.assert_array_equal(graph.predict(images), expected)
-    (result,) = of_runtime(proto, images)
+    (result,) = run_onnxruntime(proto, images)
     assert np.abs(result - expected).max() <= unit  # halves
     assert (np.abs(result - expected) < 1e-5).mean() > 0.9
 
 
-def test_graphs_of_files_are_quantised_here(tmp_path):
+def test_graphs_of_files_are_quantised_here(rng, tmp_path):
     """Convolutions of all kinds, a residual sum that reads bytes, and QDQ for onnxruntime."""
-    images = np.random.default_rng(0).normal(size=(12, 3, 16, 16)).astype(np.float32)
+    images = rng.normal(size=(12, 3, 16, 16)).astype(np.float32)
     save(network(), tmp_path / "float.onnx", (16, 16, 3), channels_first=True)
     graph = load(tmp_path / "float.onnx").eval()
     small = daskdl.quantize(graph, images, ends=True, error=np.inf)
@@ -218,13 +216,12 @@ def test_graphs_of_files_are_quantised_here(tmp_path):
     np.testing.assert_array_equal(small.predict(images[:1]), result[:1])
     save(small, tmp_path / "small.onnx", (3, 16, 16))
     np.testing.assert_array_equal(load(tmp_path / "small.onnx").predict(images), result)
-    (by_runtime,) = of_runtime(onnx.load(tmp_path / "small.onnx"), images)
+    (by_runtime,) = run_onnxruntime(onnx.load(tmp_path / "small.onnx"), images)
     assert (np.abs(by_runtime - result) < 1e-5).mean() > 0.7  # halves
     assert np.abs(by_runtime - result).max() < 0.02
 
 
-def test_affine_maps_of_sequences_are_written(tmp_path):
-    rng = np.random.default_rng(0)
+def test_affine_maps_of_sequences_are_written(rng, tmp_path):
     model = nn.Sequential(
         nn.Linear(6, 8, seed=0), nn.Tanh(), nn.Linear(8, 5, seed=1), nn.ReLU(),
         nn.Linear(5, 3, bias=False, seed=2),
@@ -233,7 +230,7 @@ def test_affine_maps_of_sequences_are_written(tmp_path):
         x = rng.normal(size=(20, *shape)).astype(np.float32)
         small = daskdl.quantize(model, x, ends=True, tried=0)
         save(small, tmp_path / "small.onnx", shape)
-        (result,) = of_runtime(onnx.load(tmp_path / "small.onnx"), x)
+        (result,) = run_onnxruntime(onnx.load(tmp_path / "small.onnx"), x)
         expected = small.predict(x)
         np.testing.assert_array_equal(load(tmp_path / "small.onnx").predict(x), expected)
         change = np.abs(result - expected)

@@ -1,4 +1,4 @@
-"""ONNX files as graphs: what becomes a parameter, layouts, what is refused, and ONNX' own tests."""
+"""ONNX files as graphs: parameters, layouts, refused files, and ONNX's own tests."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def one_node(operator, kind=TensorProto.FLOAT, opset=17, domain="", **attributes
     return file_of([node], {"x": (kind, [2, 3])}, opset=opset)
 
 
-def test_what_is_not_supported_is_said():
+def test_unsupported_operators_and_types_are_named():
     with pytest.raises(
         ModelFileError, match=r"m: operators that are not supported: my:Brew \(node"
     ):
@@ -145,22 +145,20 @@ def test_float16_is_computed_in_float32():
     weight = normal(3, 2).astype(np.float16)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
     proto = file_of(nodes, {"x": (TensorProto.FLOAT16, [None, 3])}, constants={"w": weight})
-    found = from_proto(proto, "m")
+    graph = from_proto(proto, "m")
     x = normal(4, 3).astype(np.float16)
-    y = found(x)
-    assert y.dtype == found.w.dtype == np.float32
+    y = graph(x)
+    assert y.dtype == graph.w.dtype == np.float32
     np.testing.assert_allclose(y.data, x.astype("f4") @ weight.astype("f4"), rtol=1e-6)
 
 
-#: Their operators are of text, or take gradients inside of a graph.
-LEFT = ("strnorm", "gradient_of")
+#: Parts of names of cases whose operators are of text or take gradients inside a graph.
+SKIPPED = ("strnorm", "gradient_of")
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_all_node_cases_of_listed_operators_pass_and_the_page_is_true():
-    import onnx
-
     failed = onnx_page.failures(onnx_page.node_cases())
     assert [name for name, reason in failed.items() if reason is None] == []
     text = onnx_page.PAGE.read_text(encoding="utf-8")
@@ -170,7 +168,7 @@ def test_all_node_cases_of_listed_operators_pass_and_the_page_is_true():
 
 @pytest.mark.parametrize("kind", ["simple", "pytorch-operator", "pytorch-converted"])
 def test_stored_cases(kind):
-    cases = [c for c in onnx_page.stored_cases(kind) if not any(n in c.name for n in LEFT)]
+    cases = [c for c in onnx_page.stored_cases(kind) if not any(n in c.name for n in SKIPPED)]
     assert len(cases) >= 15
     for case in cases:
         onnx_page.check(case)
@@ -186,8 +184,6 @@ def light():
 @pytest.mark.parametrize("path", light(), ids=lambda path: path.stem)
 @pytest.mark.slow
 def test_networks_give_their_stored_outputs(path):
-    from onnx import TensorProto
-
     graph = interop.load(path).eval()
     inputs = []
     for _, dtype, shape in graph.inputs:
@@ -195,7 +191,7 @@ def test_networks_give_their_stored_outputs(path):
         size = int(np.prod(lengths))
         inputs.append((np.arange(size) / size).astype(dtype).reshape(lengths))
     with no_grad():
-        found = graph(*inputs).data
+        result = graph(*inputs).data
     stored = path.with_name(f"{path.stem}_output_0.pb").read_bytes()
     right = numpy_helper.to_array(TensorProto.FromString(stored))
-    np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(result, right, rtol=1e-3, atol=1e-7)

@@ -1,4 +1,4 @@
-"""Models written as ONNX: the checker is content, and onnxruntime gives the same for any batch."""
+"""Models written as ONNX pass its checker; onnxruntime gives the same for any batch."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ def run(proto, *inputs):
 def samples_of(shape, dtype, batch):
     if dtype == "i8":
         ids = np.random.default_rng(batch).integers(1, 20, (batch, *shape))
-        if len(shape) == 1 and shape[0] > 2:  # texts with padding behind, one without words
+        if len(shape) == 1 and shape[0] > 2:  # texts that end in padding, one without words
             ids[0, 3:] = 0
             ids[-1] = 0
         return ids
     return normal(batch, *shape).astype("f4")
 
 
-def differ(model):
-    """Give parameters and statistics numbers of their own, so that none is left out unnoticed."""
+def perturbed(model):
+    """Change all parameters and statistics, so that a missing one is noticed."""
     rng = np.random.default_rng(0)
-    for _, held in model.held():
-        held.data[...] += np.abs(rng.normal(size=held.shape)) * 0.05
+    for _, tensor in model.held():
+        tensor.data[...] += np.abs(rng.normal(size=tensor.shape)) * 0.05
     return model
 
 
@@ -73,41 +73,41 @@ def test_the_whole_zoo_is_written():
         for name, part in parts.items()
         if name != "load" and issubclass(part, nn.Module) and not issubclass(part, Loss)
     }
-    aside = {"TabularNet"}  # has inputs by name
-    aside |= {"SSD", "MobileNetTrunk", "PriorBoxes"}  # as MobileSSD, or parts of it
-    assert {name.split()[0] for name in ZOO} | aside | {"SSD300"} == zoo
+    others = {"TabularNet"}  # has inputs by name
+    others |= {"SSD", "MobileNetTrunk", "PriorBoxes"}  # as MobileSSD, or parts of it
+    assert {name.split()[0] for name in ZOO} | others | {"SSD300"} == zoo
 
 
 @pytest.mark.long  # a picture takes seconds, and there is no smaller SSD300
 def test_onnxruntime_gives_the_same_as_ssd300():
     model = models.SSD300(2)
     x = normal(1, 300, 300, 3).astype("f4")
-    for found, wanted in zip(run(to_proto(model, x.shape[1:]), x), model.predict(x), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+    for result, wanted in zip(run(to_proto(model, x.shape[1:]), x), model.predict(x), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ZOO)
 def test_onnxruntime_gives_the_same(name):
     make, shape, dtype = ZOO[name]
-    model = differ(make())
+    model = perturbed(make())
     proto = to_proto(model, shape, {"f4": "float32", "i8": "int64"}[dtype])
     for batch in (1, 5):
         x = samples_of(shape, dtype, batch)
         right = model.predict(x)
         right = right if isinstance(right, tuple) else (right,)
-        for found, wanted in zip(run(proto, x), right, strict=True):
-            # Sums are rounded by what they add: the largest results of random weights.
+        for result, wanted in zip(run(proto, x), right, strict=True):
+            # Rounding errors grow with the largest terms of a sum.
             atol = max(1e-4, 1e-6 * np.abs(wanted).max(initial=0))
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=atol)
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=atol)
 
 
 def test_images_may_come_channels_first():
-    model = differ(models.ResNet(18, 3, "small", 4))
+    model = perturbed(models.ResNet(18, 3, "small", 4))
     proto = to_proto(model, (16, 16, 3), channels_first=True)
     x = normal(2, 16, 16, 3).astype("f4")
-    (found,) = run(proto, np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
-    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+    (result,) = run(proto, np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
+    np.testing.assert_allclose(result, model.predict(x), rtol=1e-4, atol=1e-4)
     assert sum(node.op_type == "Transpose" for node in proto.graph.node) == 0
 
 
@@ -142,8 +142,8 @@ LAYERS = {
 def test_layers(name):
     make, shape = LAYERS[name]
     model, x = make(), normal(4, *shape).astype("f4")
-    (found,) = run(to_proto(model, shape), x)
-    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+    (result,) = run(to_proto(model, shape), x)
+    np.testing.assert_allclose(result, model.predict(x), rtol=1e-4, atol=1e-4)
 
 
 def test_a_graph_is_written_as_it_was_read(tmp_path):
@@ -153,8 +153,8 @@ def test_a_graph_is_written_as_it_was_read(tmp_path):
     assert dict(again.named_parameters()).keys() == dict(graph.named_parameters()).keys()
     x = normal(3, 2, 8, 8).astype("f4")
     np.testing.assert_allclose(again.predict(x), graph.predict(x), rtol=1e-5, atol=1e-5)
-    (found,) = run(onnx.load(tmp_path / "m.onnx"), x)
-    np.testing.assert_allclose(found, graph.predict(x), rtol=1e-4, atol=1e-4)
+    (result,) = run(onnx.load(tmp_path / "m.onnx"), x)
+    np.testing.assert_allclose(result, graph.predict(x), rtol=1e-4, atol=1e-4)
     with pytest.raises(ModelFileError, match="expected an existing folder, found no"):
         save(graph, tmp_path / "none" / "m.onnx")
 
@@ -163,11 +163,11 @@ def test_a_part_of_a_graph_with_a_new_head_is_written():
     trunk = from_proto(picture_model(), "m").until("features")
     model = nn.Sequential(trunk, nn.Linear(64, 2, seed=0))
     x = normal(3, 2, 8, 8).astype("f4")
-    (found,) = run(to_proto(model, (2, 8, 8)), x)
-    np.testing.assert_allclose(found, model.predict(x), rtol=1e-4, atol=1e-4)
+    (result,) = run(to_proto(model, (2, 8, 8)), x)
+    np.testing.assert_allclose(result, model.predict(x), rtol=1e-4, atol=1e-4)
 
 
-def test_what_onnx_cannot_have_is_said():
+def test_operations_that_onnx_lacks_are_refused():
     class Sorted(nn.Module):
         def forward(self, x):
             return ops.add(x, np.sort(x.data, axis=0))
@@ -183,7 +183,7 @@ def test_what_onnx_cannot_have_is_said():
         to_proto(Turned(), (4, 4))
 
 
-def test_folders_and_modules_of_torch_are_refused_with_what_does_it(tmp_path, torch):
+def test_folders_and_modules_of_torch_are_refused(tmp_path, torch):
     from daskdl.torch import TorchModule
 
     with pytest.raises(ModelFileError, match="expected the name of a file, found a folder"):

@@ -27,7 +27,7 @@ def tensor(array):
 
 
 def attribute(value):
-    """AttrValue of a Python value: bool, int, float, text, list of int, array, dtype, shape."""
+    """Return the AttrValue of a bool, int, float, text, list of int, array, dtype or shape."""
     if isinstance(value, bool):
         return number(5, value)
     if isinstance(value, int):
@@ -65,8 +65,8 @@ def const(name, array):
     return node(name, "Const", value=array, dtype=array.dtype)
 
 
-def network(operator, arrays=(), lengths=(-1, 9, 8, 3), after="", **attributes):
-    """One operator ``y`` of an input x and constants; placeholders come first."""
+def network(operator, arrays=(), lengths=(-1, 9, 8, 3), **attributes):
+    """Return one operator ``y`` of an input x and constants; placeholders come first."""
     names = [f"c{i}" for i in range(len(arrays))]
     data = placeholder("x", lengths)
     data += b"".join(const(n, a) for n, a in zip(names, arrays, strict=True))

@@ -1,4 +1,4 @@
-"""Every operator gives the numbers of TensorFlow, of OpenCV's reader, or those of its formula."""
+"""Every operator gives the numbers of TensorFlow and of OpenCV's reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def conv(operator, kernel, stride, padding, **more):
 
 
 def norm(x, scale=True):
-    """The seven nodes of tf.nn.batch_normalization."""
+    """Return the seven nodes of tf.nn.batch_normalization."""
     data = const("mean", w(3)) + const("var", np.abs(w(3)) + 1) + const("eps", np.float32(0.001))
     data += const("beta", w(3) - 1)
     if scale:
@@ -163,7 +163,7 @@ CASES |= {
     name.lower(): network(name, [np.abs(w(3)) + 0.5])
     for name in ("Sub", "Mul", "RealDiv", "Maximum", "Minimum")
 }
-#: What OpenCV's reader does not know, or takes to be something else.
+#: Cases that OpenCV's reader does not know or takes for other operators.
 UNKNOWN_TO_OPENCV = {
     "argmax", "batch norm without scale", "batches of matrices", "bias of plain numbers", "cast",
     "concat of convolutions", "depth to space", "difference squared", "dilated", "expand", "fill",
@@ -188,9 +188,9 @@ def test_numbers_of_tensorflow(name):
         tf.import_graph_def(definition, name="")
         with tf.compat.v1.Session(graph=session_graph) as session:
             right = session.run(f"{last}:0", {"x:0": x})
-    found = run(CASES[name], x)
-    assert found.shape == right.shape
-    np.testing.assert_allclose(found, right, atol=1e-5, rtol=1e-5)
+    result = run(CASES[name], x)
+    assert result.shape == right.shape
+    np.testing.assert_allclose(result, right, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - UNKNOWN_TO_OPENCV))
@@ -198,7 +198,7 @@ def test_numbers_of_opencv(name):
     x = w(*IMAGES)
     net = opencv("Tensorflow")(np.frombuffer(CASES[name], np.uint8))
     net.setInput(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
-    right, found = net.forward(), run(CASES[name], x)
-    if found.ndim == 4 and right.shape != found.shape:
+    right, result = net.forward(), run(CASES[name], x)
+    if result.ndim == 4 and right.shape != result.shape:
         right = right.transpose(0, 2, 3, 1)
-    np.testing.assert_allclose(found, right.reshape(found.shape), atol=1e-5, rtol=1e-5)
+    np.testing.assert_allclose(result, right.reshape(result.shape), atol=1e-5, rtol=1e-5)

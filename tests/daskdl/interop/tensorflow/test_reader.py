@@ -32,7 +32,7 @@ def operators(net):
 def test_seven_nodes_are_one_normalisation():
     net = graph(CASES["batch norm"])
     assert operators(net) == ["BatchNormalization"]
-    kinds = {name: type(held).__name__ for name, held in net.held()}
+    kinds = {name: type(parameter).__name__ for name, parameter in net.held()}
     assert kinds == {
         "beta": "Parameter",
         "gamma/read": "Parameter",
@@ -74,7 +74,7 @@ def test_pictures_that_the_graph_would_decode():
     assert net(np.full((4, 5, 3), 7, "u1")).shape == (1, 4, 5, 3)
 
 
-def test_nodes_may_stand_in_any_order():
+def test_nodes_may_come_in_any_order():
     data = node("y", "Relu", ["a"], T=F4) + node("a", "Neg", ["x"], T=F4) + X
     x = w(*IMAGES)
     np.testing.assert_array_equal(graph(data)(x).data, np.maximum(-x, 0))
@@ -133,18 +133,18 @@ DATA = (
 
 
 def tensor(lengths, payload=b""):
-    held = number(1, 1) + field(2, shape(lengths)) + payload
-    value = field(5, field(1, b"value") + field(2, field(8, held)))
+    proto = number(1, 1) + field(2, shape(lengths)) + payload
+    value = field(5, field(1, b"value") + field(2, field(8, proto)))
     return X + field(1, field(1, b"c") + field(2, b"Const") + value) + node("y", "Add", ["x", "c"])
 
 
 @pytest.mark.parametrize("lengths", [[1 << 40, 1 << 40], [1 << 34], [-1, 4], [7], [1] * 40])
-def test_sizes_that_the_bytes_do_not_bear_out(lengths):
+def test_shapes_that_do_not_fit_the_bytes(lengths):
     with pytest.raises(ModelFileError, match="expected"):
         graph(tensor(lengths, field(4, b"\0" * 12)))
 
 
-def test_one_number_that_stands_for_many():
+def test_one_number_for_a_whole_tensor():
     assert graph(tensor([8, 3], field(5, b"\0\0\x80\x3f")))(w(1, 9, 8, 3)).shape == (1, 9, 8, 3)
     with pytest.raises(ModelFileError, match="expected 1000000000 numbers"):
         graph(tensor([1000, 1000, 1000], field(5, b"\0\0\x80\x3f")))

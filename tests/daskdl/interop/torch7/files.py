@@ -19,7 +19,7 @@ class Made:
 
 
 class Writer:
-    """Writes values as torch.save does: what comes again, by its number."""
+    """Writes values as torch.save does; a repeated value is written as its number."""
 
     def __init__(self):
         self.parts, self.known, self.count = [], {}, 0
@@ -66,7 +66,10 @@ class Writer:
         elif self.begin(4, value):
             self.text("V 1")
             self.text(value.kind)
-            self.write(value.fields)
+            if isinstance(value, Size):
+                self.add(f"q{len(value.lengths)}q", len(value.lengths), *value.lengths)
+            else:
+                self.write(value.fields)
 
     def tensor(self, array):
         kind = NAMES[array.dtype.name]
@@ -87,7 +90,7 @@ class Writer:
 
 
 class Size(Made):
-    """A LongStorage, as View has its lengths."""
+    """A LongStorage, which has the lengths of a View."""
 
     def __init__(self, *lengths):
         super().__init__("torch.LongStorage")
@@ -96,19 +99,7 @@ class Size(Made):
 
 def t7(value):
     writer = Writer()
-    plain = writer.write
-
-    def write(value):
-        if isinstance(value, Size):
-            if writer.begin(4, value):
-                writer.text("V 1")
-                writer.text(value.kind)
-                writer.add(f"q{len(value.lengths)}q", len(value.lengths), *value.lengths)
-            return
-        plain(value)
-
-    writer.write = write
-    write(value)
+    writer.write(value)
     return b"".join(writer.parts)
 
 

@@ -142,15 +142,15 @@ CASES = {
 
 
 def tensors(torch, fields):
-    """Return the fields of a module with tensors of PyTorch, those of modules inside it too."""
-    found = {}
+    """Return a module's fields with PyTorch's tensors, also those of modules inside it."""
+    converted = {}
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
             value = torch.tensor(value)
         elif isinstance(value, list):
             value = [Made(m.kind, **tensors(torch, m.fields)) for m in value]
-        found[key] = value
-    return found
+        converted[key] = value
+    return converted
 
 
 @pytest.mark.slow
@@ -159,9 +159,9 @@ def test_numbers_of_pytorch(name, torch):
     module, shape, right = CASES[name]
     x = w(*shape)
     wanted = right(torch.nn.functional, torch.tensor(x), tensors(torch, module.fields)).numpy()
-    found = graph(module)(x).data
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, atol=2e-5, rtol=1e-5)
+    result = graph(module)(x).data
+    assert result.shape == wanted.shape
+    np.testing.assert_allclose(result, wanted, atol=2e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["conv", "linear", "batch norm", "max pool", "mean pool", "view",
@@ -174,8 +174,8 @@ def test_numbers_of_opencv(tmp_path, name):
     x = w(*shape)
     net = reader(str(tmp_path / "n.t7"), True)
     net.setInput(x)
-    found = daskdl.load(tmp_path / "n.t7").eval()(x).data
-    np.testing.assert_allclose(found, net.forward().reshape(found.shape), atol=2e-5, rtol=1e-5)
+    result = daskdl.load(tmp_path / "n.t7").eval()(x).data
+    np.testing.assert_allclose(result, net.forward().reshape(result.shape), atol=2e-5, rtol=1e-5)
 
 
 def test_every_module_has_a_case():
@@ -194,18 +194,18 @@ def test_a_network_as_a_module_of_our_own(tmp_path):
         "Sequential", conv(), norm(count=4), nn("ReLU"), pool("SpatialMaxPooling"), *head
     )
     (tmp_path / "n.t7").write_bytes(t7({"model": net, "epoch": 3}))
-    found = daskdl.load(tmp_path / "n.t7")
-    assert isinstance(found, ours.Graph)
-    assert found.inputs == (("x", "float32", (None, 3, None, None)),)
-    kinds = {name: type(held).__name__ for name, held in found.held()}
+    loaded = daskdl.load(tmp_path / "n.t7")
+    assert isinstance(loaded, ours.Graph)
+    assert loaded.inputs == (("x", "float32", (None, 3, None, None)),)
+    kinds = {name: type(tensor).__name__ for name, tensor in loaded.held()}
     assert kinds == {
         "0.weight": "Parameter", "0.bias": "Parameter", "1.weight": "Parameter",
         "1.bias": "Parameter", "1.running_mean": "Buffer", "1.running_var": "Buffer",
         "5.weight": "Parameter", "5.bias": "Parameter",
     }  # fmt: skip
-    found.train()
-    found(w(*IMAGES)).sum().backward()
-    assert all(np.abs(p.grad).max() > 0 for n, p in found.named_parameters() if n != "0.bias")
+    loaded.train()
+    loaded(w(*IMAGES)).sum().backward()
+    assert all(np.abs(p.grad).max() > 0 for n, p in loaded.named_parameters() if n != "0.bias")
 
 
 def test_channels_last():

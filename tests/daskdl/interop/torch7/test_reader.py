@@ -1,4 +1,4 @@
-"""Values of Torch7's files, as they are; and damaged and hostile ones: one sentence each time."""
+"""Values of Torch7's files are read as they are; damaged and hostile files are refused."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ NETWORK = t7(container("Sequential", *LAYERS))
 
 def test_values_of_all_kinds(tmp_path):
     (tmp_path / "v.t7").write_bytes(t7(VALUES))
-    found = read(tmp_path / "v.t7")
-    assert found["number"] == 2.5
-    assert type(found["whole"]) is int
-    assert found["yes"] is True
-    assert found["list"] == {1: 1, 2: 2, 3: 3}
+    values = read(tmp_path / "v.t7")
+    assert values["number"] == 2.5
+    assert type(values["whole"]) is int
+    assert values["yes"] is True
+    assert values["list"] == {1: 1, 2: 2, 3: 3}
     for name in ("tensor", "floats", "bytes"):
-        np.testing.assert_array_equal(found[name], VALUES[name])
-        assert found[name].dtype == VALUES[name].dtype
-    assert isinstance(found["object"], Object)
-    assert found["object"].fields == {"x": 1}
-    assert list(found["storage"]) == [4, 5]
+        np.testing.assert_array_equal(values[name], VALUES[name])
+        assert values[name].dtype == VALUES[name].dtype
+    assert isinstance(values["object"], Object)
+    assert values["object"].fields == {"x": 1}
+    assert list(values["storage"]) == [4, 5]
 
 
 def test_views_of_tensors():
@@ -46,24 +46,23 @@ def test_views_of_tensors():
     np.testing.assert_array_equal(from_bytes(t7(turned), "v"), turned)
 
 
-def test_what_comes_twice_is_one_value():
-    table = {"a": 1}
-    found = from_bytes(t7([table, table]), "v")
-    assert found[1] is found[2]
-    loop = {}
+def test_a_repeated_value_is_one_object():
+    inner, loop = {"a": 1}, {}
+    pair = from_bytes(t7([inner, inner]), "v")
+    assert pair[1] is pair[2]
     loop["self"] = loop
-    found = from_bytes(t7(loop), "v")
-    assert found["self"] is found
+    table = from_bytes(t7(loop), "v")
+    assert table["self"] is table
 
 
 @pytest.mark.slow
 def test_values_that_lie_very_deep():
-    depth = 50_000  # of tables, each the only value of the last
+    depth = 50_000  # of tables, each the only value of the one before
     parts = [struct.pack("<iiiid", 3, i, 1, 1, 1.0) for i in range(1, depth)]
-    found = from_bytes(b"".join(parts) + struct.pack("<id", 1, 7.0), "v")
+    value = from_bytes(b"".join(parts) + struct.pack("<id", 1, 7.0), "v")
     for _ in range(depth - 1):
-        found = found[1]
-    assert found == 7
+        value = value[1]
+    assert value == 7
 
 
 def test_functions_are_refused():
@@ -105,7 +104,7 @@ def tensor(sizes, strides, first=1, count=4):
          "expected up to 200000 values"),
     ],
 )  # fmt: skip
-def test_what_is_damaged(data, sentence):
+def test_damaged_values(data, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         from_bytes(data, "v")
 

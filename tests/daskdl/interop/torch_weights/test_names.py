@@ -122,7 +122,7 @@ def test_images_are_flattened_in_another_order(torch):
         np.testing.assert_array_equal(array, names[name])
 
 
-def test_what_is_missing_is_said():
+def test_missing_weights_are_named():
     model = models.ResNet(18, 5, width=4)
     with pytest.raises(ShapeError, match=r"PyTorch's 'conv1.weight' for 'conv.weight' is missing"):
         model.load_state_dict({"features.weight": np.zeros(3)}, names="torch")
@@ -147,12 +147,12 @@ def test_resemblyzer(tmp_path, torch):
     path = tmp_path / "pretrained.pt"
     path.write_bytes(zipfile.Path(wheel, "resemblyzer/pretrained.pt").read_bytes())
     state = torch.load(path, weights_only=True, map_location="cpu")["model_state"]
-    found = read(path, "model_state.")
-    assert found.keys() == state.keys()
+    weights = read(path, "model_state.")
+    assert weights.keys() == state.keys()
     for name, tensor in state.items():
-        np.testing.assert_array_equal(found[name], tensor.numpy())
+        np.testing.assert_array_equal(weights[name], tensor.numpy())
 
-    wanted = {name: array for name, array in found.items() if "similarity" not in name}
+    wanted = {name: array for name, array in weights.items() if "similarity" not in name}
     encoder = Encoder()
     encoder.load_state_dict(wanted, names="torch")
     lstm, linear = torch.nn.LSTM(40, 256, 3, batch_first=True), torch.nn.Linear(256, 256)

@@ -12,11 +12,11 @@ import pytest
 
 from daskdl.errors import DataError
 from daskdl.interop import read
-from tests.daskdl.interop.checks import survived
+from tests.daskdl.interop.checks import messages_of_mutants
 
 
 def state(torch):
-    """Tensors of all kinds: views, shared storages, scalars, empty ones."""
+    """Return tensors of all kinds: views, shared storages, scalars, empty ones."""
     base = torch.arange(24.0).reshape(4, 6)
     return {
         "plain": base,
@@ -43,10 +43,10 @@ EXPECTED = {"plain", "turned", "part", "half", "brain", "double", "ids", "bytes"
 def test_both_formats(tmp_path, torch, zipped):
     path = tmp_path / "w.pt"
     torch.save(state(torch), path, _use_new_zipfile_serialization=zipped)
-    found = read(path)
-    assert found.keys() == EXPECTED
+    weights = read(path)
+    assert weights.keys() == EXPECTED
     right = state(torch)
-    for name, array in found.items():
+    for name, array in weights.items():
         if name.startswith("inner"):
             continue
         expected = right[name].float() if name == "brain" else right[name]
@@ -60,10 +60,10 @@ def test_state_dicts_of_modules(tmp_path, torch, zipped):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     torch.save({"state_dict": net.state_dict(), "lr": 0.1}, tmp_path / "w.pth",
                _use_new_zipfile_serialization=zipped)  # fmt: skip
-    found = read(tmp_path / "w.pth", "state_dict.")
-    assert found.keys() == net.state_dict().keys()
+    weights = read(tmp_path / "w.pth", "state_dict.")
+    assert weights.keys() == net.state_dict().keys()
     for name, tensor in net.state_dict().items():
-        np.testing.assert_array_equal(found[name], tensor.numpy())
+        np.testing.assert_array_equal(weights[name], tensor.numpy())
 
 
 def test_safetensors(tmp_path):
@@ -86,21 +86,21 @@ def test_numbers_that_numpy_has_no_dtype_for(tmp_path, torch, kind, ending):
     else:
         zipped = ending == "pt"
         torch.save(tensors, tmp_path / f"w.{ending}", _use_new_zipfile_serialization=zipped)
-    found = read(tmp_path / f"w.{ending}")["w"]
-    np.testing.assert_array_equal(found.astype("f4"), tensors["w"].float().numpy())
+    array = read(tmp_path / f"w.{ending}")["w"]
+    np.testing.assert_array_equal(array.astype("f4"), tensors["w"].float().numpy())
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_tensors_that_name_numbers_again_and_again(tmp_path, torch, zipped):
+def test_expanded_tensors(tmp_path, torch, zipped):
     tensors = {
         "one": torch.tensor(1.5).expand(3, 2),
         "row": torch.arange(3.0).expand(4, 3),
         "column": torch.arange(3.0)[:, None].expand(3, 5),
     }
     torch.save(tensors, tmp_path / "w.pt", _use_new_zipfile_serialization=zipped)
-    found = read(tmp_path / "w.pt")
+    weights = read(tmp_path / "w.pt")
     for name, tensor in tensors.items():
-        np.testing.assert_array_equal(found[name], tensor.numpy())
+        np.testing.assert_array_equal(weights[name], tensor.numpy())
     torch.save({"w": torch.zeros(1).expand(1 << 40)}, tmp_path / "w.pt")
     with pytest.raises(DataError, match="goes beyond its storage"):
         read(tmp_path / "w.pt")
@@ -113,21 +113,21 @@ def test_an_index_names_the_files_of_large_models(tmp_path):
     save_file({"b": np.zeros(3, "f4")}, tmp_path / "m-2.safetensors")
     index = tmp_path / "m.safetensors.index.json"
 
-    def told(places, match):
+    def check_refused(places, match):
         index.write_text(json.dumps({"weight_map": places}))
         with pytest.raises(DataError, match=match):
             read(index)
 
     index.write_text(json.dumps({"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}))
     assert {name: a.shape for name, a in read(index).items()} == {"a": (2,), "b": (3,)}
-    told({"a": "m-1.safetensors", "b": "m-1.safetensors"}, "expected 'b' in m-1")
-    told({"a": "m-3.safetensors"}, "there is no such file of weights")
-    told({"a": "../m-1.safetensors"}, "expected files beside it")
-    told(["a"], "not valid index of files")
+    check_refused({"a": "m-1.safetensors", "b": "m-1.safetensors"}, "expected 'b' in m-1")
+    check_refused({"a": "m-3.safetensors"}, "there is no such file of weights")
+    check_refused({"a": "../m-1.safetensors"}, "expected files beside it")
+    check_refused(["a"], "not valid index of files")
 
 
 class Malicious:
-    """Pickles as a call of something that would leave a trace."""
+    """Pickles as a call that would write a file."""
 
     def __init__(self, path):
         self.path = path
@@ -159,7 +159,7 @@ def test_whole_modules_and_programs_are_refused(tmp_path, torch):
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_damage_is_told_in_a_sentence(tmp_path, monkeypatch, torch, zipped):
+def test_damage_raises_one_line(tmp_path, monkeypatch, torch, zipped):
     monkeypatch.chdir(tmp_path)
     saved = io.BytesIO()
     torch.save(state(torch), saved, _use_new_zipfile_serialization=zipped)
@@ -168,7 +168,7 @@ def test_damage_is_told_in_a_sentence(tmp_path, monkeypatch, torch, zipped):
         (tmp_path / "w.pt").write_bytes(data)
         read("w.pt")
 
-    assert len(survived(attempt, saved.getvalue(), 200, DataError)) > 8
+    assert len(messages_of_mutants(attempt, saved.getvalue(), 200, DataError)) > 8
 
 
 def saved_pickle(path, data):
@@ -179,7 +179,7 @@ def saved_pickle(path, data):
 
 
 class Storage:
-    """Stands for a persistent id."""
+    """A storage, which is pickled as a persistent id."""
 
 
 def tensor_pickle(offset=0, shape=(4,), stride=(1,), count=4):
@@ -200,14 +200,14 @@ def test_places_are_checked(tmp_path):
     path = tmp_path / "w.pt"
     saved_pickle(path, tensor_pickle())
     np.testing.assert_array_equal(read(path)["w"], [0, 1, 2, 3])
-    for given, words in (
+    for arguments, words in (
         ({"offset": 1}, "goes beyond its storage of 4"),
         ({"shape": (1 << 40,), "stride": (0,)}, "goes beyond its storage of 4"),
         ({"shape": (3,), "stride": (-1,)}, "expected a tensor's place"),
         ({"shape": (2, 2), "stride": (1,)}, "expected a tensor's place"),
         ({"count": 1 << 40}, "expected 4398046511104 bytes, found 16"),
     ):
-        saved_pickle(path, tensor_pickle(**given))
+        saved_pickle(path, tensor_pickle(**arguments))
         with pytest.raises(DataError, match=words):
             read(path)
 
