@@ -53,5 +53,5 @@ SLOW = "h5", "keras", "configuration", "onnx"
 def test_damaged_files(kind, count):
     read, data, least = FILES[kind]
     run_on_zeros(read(data))  # the file itself is read
-    messages = messages_of_mutants(lambda bytes_: run_on_zeros(read(bytes_).eval()), data, count)
+    messages = messages_of_mutants(lambda mutant: run_on_zeros(read(mutant).eval()), data, count)
     assert len(messages) > least

@@ -37,12 +37,12 @@ def test_messages_too_deep_in_each_other():
         read(field(7, data), "m")
 
 
-def test_nodes_of_two_bytes_take_hundreds():
+def test_nodes_of_two_bytes_take_hundreds_of_bytes():
     with pytest.raises(ModelFileError, match="would take more than"):
         check_bytes(field(7, b"\x0a\x00" * 2_000_000), "m")
 
 
-def test_numbers_of_one_byte_take_eight():
+def test_numbers_of_one_byte_take_eight_bytes():
     tensor = field(7, b"\x01" * 20_000_000)
     with pytest.raises(ModelFileError, match="would take more than"):
         check_bytes(field(7, field(5, tensor)), "m")

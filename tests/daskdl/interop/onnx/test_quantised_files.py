@@ -67,7 +67,7 @@ def operators(graph):
 
 def run_onnxruntime(proto, *inputs):
     options = runtime.SessionOptions()
-    # Without VNNI and this option, its sums of uint8 and int8 are cut off at 16 bits.
+    # Without VNNI and this option, onnxruntime cuts sums of uint8 and int8 off at 16 bits.
     options.add_session_config_entry("session.x64quantprecision", "1")
     session = runtime.InferenceSession(proto.SerializeToString(), options)
     names = [value.name for value in session.get_inputs()]
