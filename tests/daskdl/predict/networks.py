@@ -14,11 +14,11 @@ N = 53
 
 
 def network(outputs: int = 2) -> Module:
-    """Return one in training, with running statistics and layers that draw."""
+    """Return a network in training, with running statistics and a layer that draws."""
     model = Sequential(
         Linear(3, 8, seed=1), BatchNorm(8), ReLU(), Dropout(0.5), Linear(8, outputs, seed=2)
     )
-    model(inputs())  # running statistics that are not those it begins with
+    model(inputs())  # changes the running statistics
     return model
 
 
@@ -36,11 +36,17 @@ def by_hand(model: Module, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 @cache
 def small() -> Module:
-    """Return the one network that tests share; made when first asked for, not when collected."""
+    """Return the network that tests share; it is made at the first call."""
     return network()
 
 
 @cache
 def expected() -> np.ndarray[Any, Any]:
-    """Return what it makes of :func:`inputs` in inference."""
+    """Return the results of :func:`small` in inference for :func:`inputs`."""
     return by_hand(small(), inputs())
+
+
+def same(result: Any, wanted: Any = None) -> None:
+    """Check that results are those wanted, or the :func:`expected` ones."""
+    wanted = expected() if wanted is None else wanted
+    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)

@@ -22,7 +22,7 @@ LARGE = Linear(1000, 500, seed=1)  # 2 MB
 
 @pytest.fixture
 def copies_stay(current: Client) -> Iterator[Client]:
-    """Dask takes copies back every two seconds where no task waits for them: not now."""
+    """Stop Dask from removing copies that no task waits for, every two seconds."""
     current.amm.stop()
     yield current
     current.amm.start()
@@ -38,13 +38,13 @@ def test_every_worker_has_the_weights_once_and_the_graph_their_key(copies_stay):
     client, before = copies_stay, models(copies_stay)
     x = da.ones((64, 1000), chunks=(4, 1000), dtype=np.float32)
     result = LARGE.predict(x)
-    (held,) = models(client) - before
-    assert len(client.who_has()[held]) == 2
-    assert client.nbytes(summary=False)[held] >= LARGE.vector.nbytes
+    (key,) = models(client) - before
+    assert len(client.who_has()[key]) == 2
+    assert client.nbytes(summary=False)[key] >= LARGE.vector.nbytes
     assert len(cloudpickle.dumps(result.dask)) < 20_000
     # The same model is the same key.
     again = LARGE.predict(x[:5])
-    assert models(client) - before == {held}
+    assert models(client) - before == {key}
     expected = LARGE.predict(np.ones((1, 1000)))
     np.testing.assert_allclose(again[:1].compute(), expected, rtol=1e-4, atol=1e-6)
 
@@ -55,13 +55,13 @@ def test_weights_go_when_nothing_needs_them(current):
     result = model.predict(da.ones((8, 1000), chunks=(4, 1000)))
     persisted = result.persist()
     wait(persisted)
-    (held,) = models(current) - before
+    (key,) = models(current) - before
     del result
     limit = time.monotonic() + 60
-    while held in models(current) and time.monotonic() < limit:
+    while key in models(current) and time.monotonic() < limit:
         gc.collect()
         time.sleep(0.02)
-    assert held not in models(current)
+    assert key not in models(current)
     expected = 8 * model.predict(np.ones((1, 1000))).sum()
     assert persisted.sum().compute() == pytest.approx(expected, rel=1e-3)
 
@@ -70,9 +70,9 @@ def test_weights_go_when_nothing_needs_them(current):
 def test_predictions_one_after_another_do_not_take_the_weights_from_each_other(current):
     model = Linear(100, 100, seed=3)
     for n in range(1, 21):  # each lets go of the weights just as the next one sends them
-        found = model.predict(da.ones((n, 100), chunks=(1, 100))).sum().compute()
+        total = model.predict(da.ones((n, 100), chunks=(1, 100))).sum().compute()
         expected = n * model.predict(np.ones((1, 100))).sum()
-        assert found == pytest.approx(expected, rel=1e-3)
+        assert total == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -81,16 +81,16 @@ def test_weights_that_were_lost_are_sent_again(current):
     x = da.ones((8, 100), chunks=(4, 100))
     lost = model.predict(x)
     current.cancel([future for future in _sent.values() if future.key not in before], force=True)
-    found = model.predict(x).sum().compute()
-    assert found == pytest.approx(8 * model.predict(np.ones((1, 100))).sum(), rel=1e-3)
-    assert lost.shape == (8, 100)  # it still holds what stands for them
+    total = model.predict(x).sum().compute()
+    assert total == pytest.approx(8 * model.predict(np.ones((1, 100))).sum(), rel=1e-3)
+    assert lost.shape == (8, 100)  # its graph still refers to the lost weights
 
 
-def test_without_a_client_the_graph_has_them_once():
+def test_without_a_client_the_graph_has_the_weights_once():
     predictor = Predictor(LARGE).snapshot()
-    held = held_by_workers(predictor)
-    assert isinstance(held, Delayed)
-    assert held.key == f"model-{predictor.token}"
+    weights = held_by_workers(predictor)
+    assert isinstance(weights, Delayed)
+    assert weights.key == f"model-{predictor.token}"
     result = LARGE.predict(da.ones((64, 1000), chunks=(4, 1000)))
     once = LARGE.vector.nbytes
     assert once < len(cloudpickle.dumps(dict(result.dask))) < 1.5 * once

@@ -1,4 +1,4 @@
-"""predict(client=...): workers compute what is in memory here, and what Dask holds."""
+"""predict(client=...): workers predict samples in memory here, and lazy ones."""
 
 from __future__ import annotations
 
@@ -23,28 +23,23 @@ from daskdl.data import SampleSet
 from daskdl.errors import SettingsError
 from daskdl.nn import Module
 from daskdl.tensor import Tensor
-from tests.daskdl.predict.networks import expected, inputs, small
+from tests.daskdl.predict.networks import expected, inputs, same, small
 
 X = inputs()
 
 
 class Two(Module):
-    """Adds what comes by name."""
+    """Adds its two inputs."""
 
     def forward(self, a: Any, b: Any) -> Any:
         return a + b
 
 
-def same(found: Any, wanted: Any = None) -> None:
-    wanted = expected() if wanted is None else wanted
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.slow
 def test_numpy_comes_back_as_numpy_from_the_workers(client):
-    found = small().predict(X, client=client)
-    assert isinstance(found, np.ndarray)
-    same(found)
+    result = small().predict(X, client=client)
+    assert isinstance(result, np.ndarray)
+    same(result)
     np.testing.assert_array_equal(small().predict_class(X, client=client), expected().argmax(1))
     assert small().embed(X, "layers.1", client=client).shape == (len(X), 8)
     same(small().predict(X[:1], client=client), expected()[:1])
@@ -61,7 +56,7 @@ def test_the_workers_compute_it(client):
             return Tensor(np.full((len(x), 1), port, np.float32))
 
     ports = np.unique(Where().predict(X, client=client))
-    # Asked of the workers: what the client has heard of them may be late.
+    # The workers are asked, as the client may not know all of them yet.
     assert set(ports) == {float(worker.rsplit(":", 1)[1]) for worker in client.run(int)}
     assert np.unique(Where().predict(X)) == [0.0]
     assert np.unique(Where().predict(X, client=False)) == [0.0]
@@ -70,9 +65,9 @@ def test_the_workers_compute_it(client):
 @pytest.mark.slow
 def test_other_kinds_in_memory(client):
     frame = pd.DataFrame(X, index=np.arange(len(X))[::-1])
-    found = small().predict(frame, client=client)
-    assert found.index.equals(frame.index)
-    same(found.to_numpy())
+    rows = small().predict(frame, client=client)
+    assert rows.index.equals(frame.index)
+    same(rows.to_numpy())
     image = xr.DataArray(X, dims=("time", "of"), coords={"time": np.arange(len(X)) * 2})
     result = small().predict(image, client=client, dims=["score"])
     assert (result.dims, result.chunks) == (("time", "score"), None)
@@ -82,14 +77,14 @@ def test_other_kinds_in_memory(client):
     same(Two().predict({"a": X, "b": X}, client=client), 2 * X)
 
 
-def test_what_dask_holds_stays_lazy_and_is_computed_by_that_client(client):
-    for lazy in (da.from_array(X, chunks=(9, -1)), SampleSet.from_arrays(x=X, partitions=3)):
-        found = small().predict(lazy, client=client)
-        same(client.compute(found).result())
-        same(small().predict(lazy, client=False).compute(scheduler="sync"))
+def test_lazy_samples_stay_lazy_and_are_computed_by_that_client(client):
+    for samples in (da.from_array(X, chunks=(9, -1)), SampleSet.from_arrays(x=X, partitions=3)):
+        result = small().predict(samples, client=client)
+        same(client.compute(result).result())
+        same(small().predict(samples, client=False).compute(scheduler="sync"))
 
 
-def test_what_is_no_client_is_told(client):
+def test_other_objects_than_clients_are_refused(client):
     with pytest.raises(SettingsError, match=r"expected a distributed.Client, found 'tcp://a:1'"):
         small().predict(X, client="tcp://a:1")
     with pytest.raises(SettingsError, match="found True"):
@@ -98,13 +93,13 @@ def test_what_is_no_client_is_told(client):
 
 def test_a_setting_of_the_users_own_is_kept():
     assert patience() == {TTL: "1 minute"}
-    for own in ("20 s", None):
-        with dask.config.set({TTL: own}):
+    for timeout in ("20 s", None):
+        with dask.config.set({TTL: timeout}):
             assert patience() == {}
 
 
 def _stop_once(x: np.ndarray[Any, Any], marker: Path) -> np.ndarray[Any, Any]:
-    """Return x; who is first to see the number 300 is stopped."""
+    """Return x; the first process that sees the number 300 is stopped."""
     if 300 in x:
         try:
             os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
@@ -114,7 +109,7 @@ def _stop_once(x: np.ndarray[Any, Any], marker: Path) -> np.ndarray[Any, Any]:
     return x
 
 
-@pytest.mark.long  # on a busy machine a shorter time is that of workers that are only slow
+@pytest.mark.long  # a shorter TTL would also end workers that are slow on a busy machine
 @pytest.mark.timeout(600)
 def test_results_come_although_a_worker_is_stopped_in_its_task(tmp_path):
     x = np.arange(512, dtype=np.float32).reshape(256, 2)
@@ -122,6 +117,6 @@ def test_results_come_although_a_worker_is_stopped_in_its_task(tmp_path):
     stopping = partial(_stop_once, marker=tmp_path / "stopped")
     with dask.config.set({TTL: "20 s"}), connect("local", workers=2) as client:
         lazy = da.from_array(x, chunks=(32, 2)).map_blocks(stopping, dtype=x.dtype)
-        found = client.compute(model.predict(lazy)).result(300)
+        result = client.compute(model.predict(lazy)).result(300)
     assert (tmp_path / "stopped").exists()
-    np.testing.assert_array_equal(found, model.predict(x))
+    np.testing.assert_array_equal(result, model.predict(x))

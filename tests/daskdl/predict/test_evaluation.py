@@ -33,21 +33,21 @@ def test_metrics_are_exact_over_ragged_partitions():
     model = network()
     modes = [m.training for _, m in model.modules()]
     metrics = {"auc": ROCAUC(), "error": MeanSquaredError()}
-    found = model.evaluate(samples, metrics, batch_size=8)
+    scores = model.evaluate(samples, metrics, batch_size=8)
     assert [m.training for _, m in model.modules()] == modes
     expected = by_hand(model, x)
     whole = model.evaluate(samples.repartition(1), metrics, batch_size=8)
-    assert list(found) == ["auc", "error"]
-    assert found["auc"] == pytest.approx(ROCAUC()(expected, y), rel=1e-9)
-    assert found["error"] == pytest.approx(np.mean((expected - y) ** 2), rel=1e-5)
-    assert found["auc"] == whole["auc"]
+    assert list(scores) == ["auc", "error"]
+    assert scores["auc"] == pytest.approx(ROCAUC()(expected, y), rel=1e-9)
+    assert scores["error"] == pytest.approx(np.mean((expected - y) ** 2), rel=1e-5)
+    assert scores["auc"] == whole["auc"]
 
 
 def test_a_loss_is_returned_where_it_is_asked_for():
     samples, x, y = ragged()
     model = network()
-    found = model.evaluate(samples, loss=MSELoss())
-    assert found == {"loss": pytest.approx(np.mean((by_hand(model, x) - y) ** 2), rel=1e-5)}
+    scores = model.evaluate(samples, loss=MSELoss())
+    assert scores == {"loss": pytest.approx(np.mean((by_hand(model, x) - y) ** 2), rel=1e-5)}
     assert model.evaluate(samples) == {}
 
 
@@ -57,12 +57,12 @@ def test_it_is_the_same_on_a_cluster(client):
     assert model.evaluate(samples, metrics, client=client) == model.evaluate(samples, metrics)
 
 
-def test_a_metric_has_to_be_one():
+def test_other_objects_than_metrics_are_refused():
     with pytest.raises(SettingsError, match="expected a Metric"):
         network().evaluate(ragged()[0], ["accuracy"])
 
 
-def test_a_loss_is_made_good_and_nothing_stays(client, monkeypatch):
+def test_a_lost_connection_is_made_good_and_no_future_stays(client, monkeypatch):
     model, samples = Linear(1, 1, seed=0), SampleSet([Counted(3, 0), Counted(4, 3)])
     alone = model.evaluate(samples, loss=MSELoss(), client=False)
     fetch, lost = Cluster.fetch, [CommClosedError("gone")]
@@ -77,9 +77,9 @@ def test_a_loss_is_made_good_and_nothing_stays(client, monkeypatch):
     assert model.evaluate(samples, loss=MSELoss(), client=client) == alone
     assert not lost
     limit = time.monotonic() + 60
-    while not set(client.futures) <= before:  # by the client's event loop; of others, some may go
+    while not set(client.futures) <= before:  # the client's event loop releases them
         assert time.monotonic() < limit
-        gc.collect()  # what an exception holds is let go with it
+        gc.collect()  # frees what the exception refers to
         time.sleep(0.01)
 
 
@@ -100,15 +100,15 @@ def test_what_cannot_be_sent_is_named(client):
     assert model.evaluate(samples, loss=Locked(), client=False)["loss"] >= 0
 
 
-def test_statistics_are_the_same_after_the_way():
+def test_statistics_are_the_same_after_transport():
     measured = (
         {"hits": np.arange(6).reshape(2, 3), "n": np.int64(7), "loss": np.float64(0.1)},
         {},
         {"names": np.array(["a", "bc"]), "none": np.zeros((0, 4), np.float32)},
     )
-    found = statistics_of(plain(measured))
-    assert [list(one) for one in found] == [["hits", "n", "loss"], [], ["names", "none"]]
-    for before, after in zip(measured, found, strict=True):
+    restored = statistics_of(plain(measured))
+    assert [list(names) for names in restored] == [["hits", "n", "loss"], [], ["names", "none"]]
+    for before, after in zip(measured, restored, strict=True):
         for name in before:
             assert after[name].dtype == np.asarray(before[name]).dtype
             np.testing.assert_array_equal(after[name], before[name])

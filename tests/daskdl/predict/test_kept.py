@@ -38,7 +38,7 @@ def write_weight(model: Any) -> None:
     model.layers[0].weight.data.reshape(-1)[7] += 1
 
 
-def kept_array(model: Any) -> None:
+def write_array(model: Any) -> None:
     model.flat[3:5] = model.flat[3:5][::-1].copy()
 
 
@@ -56,7 +56,7 @@ def loaded(model: Any) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [replace_head, replace_activation, write_weight, kept_array, statistics, setting, loaded],
+    [replace_head, replace_activation, write_weight, write_array, statistics, setting, loaded],
 )
 def test_a_change_of_any_kind_is_seen(change):
     model = network()
@@ -65,9 +65,9 @@ def test_a_change_of_any_kind_is_seen(change):
     assert predictor_of(model, *SETTINGS) is first
     change(model)
     assert predictor_of(model, *SETTINGS) is not first
-    made = model.predict(X)
-    np.testing.assert_array_equal(made, Predictor(model)(X))
-    assert (made != before).any()
+    result = model.predict(X)
+    np.testing.assert_array_equal(result, Predictor(model)(X))
+    assert (result != before).any()
 
 
 def test_training_mode_is_no_change():
@@ -77,13 +77,13 @@ def test_training_mode_is_no_change():
     assert predictor_of(model, *SETTINGS) is first
 
 
-def test_a_model_that_nobody_holds_is_gone():
+def test_an_unused_model_is_freed():
     model = network()
     model.predict(X)
-    gone = weakref.ref(model)
+    reference = weakref.ref(model)
     del model
     gc.collect()
-    assert gone() is None
+    assert reference() is None
 
 
 def test_several_threads_predict_with_one_model_side_by_side(monkeypatch):
@@ -91,7 +91,7 @@ def test_several_threads_predict_with_one_model_side_by_side(monkeypatch):
 
     def met(array):
         if array is whole:
-            together.wait()  # which a lock around the look at a model would break
+            together.wait()  # fails if a lock keeps one thread waiting
         return digest(array)
 
     model, right = network(), list[bool]()
@@ -111,7 +111,7 @@ def test_several_threads_predict_with_one_model_side_by_side(monkeypatch):
 
 @pytest.mark.parametrize("size", [0, 1, 31, 33, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
-def test_a_digest_tells_each_number_and_its_place(size, dtype):
+def test_a_digest_depends_on_each_number(size, dtype):
     array = np.arange(size).astype(dtype)
     whole = digest(array)
     assert digest(array.copy()) == whole

@@ -16,7 +16,7 @@ import xarray as xr
 from daskdl.data import SampleSet
 from daskdl.errors import DataError, PredictionError, SettingsError, ShapeError
 from daskdl.nn import Linear, Module
-from tests.daskdl.predict.networks import N, expected, inputs, network, small
+from tests.daskdl.predict.networks import N, expected, inputs, network, same, small
 
 X = inputs()
 CHUNKS = (20, 1, 32)
@@ -30,20 +30,15 @@ def where(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def same(found: Any, wanted: Any = None) -> None:
-    wanted = expected() if wanted is None else wanted
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-
-
 def array() -> da.Array:
     return da.from_array(X, chunks=(CHUNKS, (2, 1)))
 
 
 @pytest.mark.slow
 def test_an_array_gives_an_array_with_the_same_chunks():
-    found = small().predict(array())
-    assert (found.chunks, found.dtype) == ((CHUNKS, (2,)), np.float32)
-    same(found.compute())
+    result = small().predict(array())
+    assert (result.chunks, result.dtype) == ((CHUNKS, (2,)), np.float32)
+    same(result.compute())
     classes = small().predict_class(array(), batch_size=7)
     assert (classes.chunks, classes.dtype) == ((CHUNKS,), np.int64)
     np.testing.assert_array_equal(classes.compute(), expected().argmax(1))
@@ -52,30 +47,30 @@ def test_an_array_gives_an_array_with_the_same_chunks():
 
 def test_chunks_may_be_empty_or_of_unknown_length():
     chosen = array()[da.from_array(np.arange(N) >= 21, chunks=(CHUNKS,))]
-    found = small().predict(chosen)
-    assert found.npartitions == 3
-    assert np.isnan(found.chunks[0]).all()
-    same(found.compute(), expected()[21:])
+    result = small().predict(chosen)
+    assert result.npartitions == 3
+    assert np.isnan(result.chunks[0]).all()
+    same(result.compute(), expected()[21:])
 
 
 def test_a_bag_gives_a_bag(where):
     for elements in (list(X), [{"x": x, "y": 1} for x in X]):
         bag = db.from_sequence(elements, npartitions=4)
-        found = small().predict(bag)
-        assert isinstance(found, db.Bag)
-        assert found.npartitions == bag.npartitions
+        result = small().predict(bag)
+        assert isinstance(result, db.Bag)
+        assert result.npartitions == bag.npartitions
         with dask.config.set({"scheduler": "sync"} if where == "here" else {}):
-            same(np.stack(found.compute()))
+            same(np.stack(result.compute()))
 
 
 @pytest.mark.slow
 def test_a_dataframe_gives_one_with_its_index_and_divisions():
     frame = pd.DataFrame(X.astype(float), columns=list("abc"), index=2 * np.arange(N))
     lazy = dd.from_pandas(frame, npartitions=3)
-    found = small().predict(lazy)
-    assert found.divisions == lazy.divisions
-    same(found.compute())
-    assert (found.compute().index == frame.index).all()
+    result = small().predict(lazy)
+    assert result.divisions == lazy.divisions
+    same(result.compute())
+    assert (result.compute().index == frame.index).all()
     classes = small().predict_class(lazy).compute()
     assert isinstance(classes, pd.Series)
     np.testing.assert_array_equal(classes, expected().argmax(1))
@@ -88,13 +83,13 @@ def test_xarray_keeps_coordinates():
     data = xr.DataArray(
         X, dims=("time", "f"), coords={"time": np.arange(N), "f": list("abc"), "station": 7}
     )
-    for given in (data, data.chunk(time=CHUNKS)):
-        found = small().predict(given, dims=["class"])
-        assert found.dims == ("time", "class")
-        assert set(found.coords) == {"time", "station"}
-        assert found.chunks == (None if given.chunks is None else (CHUNKS, (2,)))
-        same(found)
-        whole = small().predict(given.to_dataset(name="rain"))
+    for image in (data, data.chunk(time=CHUNKS)):
+        result = small().predict(image, dims=["class"])
+        assert result.dims == ("time", "class")
+        assert set(result.coords) == {"time", "station"}
+        assert result.chunks == (None if image.chunks is None else (CHUNKS, (2,)))
+        same(result)
+        whole = small().predict(image.to_dataset(name="rain"))
         assert whole["prediction"].dims == ("time", "output_0")
         same(whole["prediction"])
     same_axes = Linear(3, 3, seed=1).predict(data, dims=["f"])
@@ -107,9 +102,9 @@ def test_xarray_keeps_coordinates():
 
 def test_a_sample_set_gives_an_array_of_its_partitions():
     samples = SampleSet.from_arrays(x=X, partitions=4)
-    found = small().predict(samples)
-    assert found.chunks == (samples.lengths, (2,))
-    same(found.compute())
+    result = small().predict(samples)
+    assert result.chunks == (samples.lengths, (2,))
+    same(result.compute())
 
 
 def test_a_mistake_shows_before_any_task():
@@ -128,7 +123,7 @@ def test_a_mistake_shows_before_any_task():
 
 
 class FailsAt(Module):
-    """Raises where a number is that large."""
+    """Raises where a number is above 50."""
 
     def forward(self, x: Any) -> Any:
         if np.max(x) > 50:
@@ -138,13 +133,13 @@ class FailsAt(Module):
 
 def test_an_exception_names_the_partition():
     numbers = da.arange(N, chunks=10).reshape(N, 1).astype(np.float32)
-    found = FailsAt().predict(numbers)
+    result = FailsAt().predict(numbers)
     with pytest.raises(PredictionError, match=r"prediction, partition 5.*ZeroDivisionError: a mis"):
-        found.compute()
+        result.compute()
 
 
-def test_later_changes_of_the_model_do_not_reach_what_is_lazy():
+def test_later_changes_of_the_model_do_not_reach_lazy_results():
     model = network()
-    found = model.predict(array())
+    result = model.predict(array())
     model.flat[:] = 0
-    same(found.compute())
+    same(result.compute())

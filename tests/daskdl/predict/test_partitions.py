@@ -1,4 +1,4 @@
-"""Partitions: what is made of each, and what is said of one that fails."""
+"""Partitions: the results of each kind, and the errors of one that fails."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def test_any_other_exception_says_its_kind_and_where():
     with (
         pytest.raises(
             PredictionError, match=r"^prediction, partition 5: ZeroDivisionError: oh \(test_"
-        ) as found,
+        ) as error,
         naming(5),
     ):
         raise ZeroDivisionError("oh")
-    assert isinstance(found.value.__cause__, ZeroDivisionError)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
 
 
 def test_each_kind_of_partition_gives_the_same():
@@ -46,11 +46,11 @@ def test_each_kind_of_partition_gives_the_same():
     expected = predictor(x)
     np.testing.assert_array_equal(of_chunk(x, predictor, expected.shape[1:], (0, 0)), expected)
     np.testing.assert_array_equal(np.stack(of_elements(iter(x), predictor, [0])), expected)
-    held = ({"x": row, "y": 0} for row in x)
-    np.testing.assert_array_equal(np.stack(of_elements(held, predictor, [0])), expected)
+    elements = ({"x": row, "y": 0} for row in x)
+    np.testing.assert_array_equal(np.stack(of_elements(elements, predictor, [0])), expected)
     frame = pd.DataFrame(x, index=2 * np.arange(N))
-    found = of_frame(frame, predictor, {"number": 0})
-    pd.testing.assert_frame_equal(found, pd.DataFrame(expected, index=frame.index))
+    result = of_frame(frame, predictor, {"number": 0})
+    pd.testing.assert_frame_equal(result, pd.DataFrame(expected, index=frame.index))
     np.testing.assert_array_equal(of_samples(Arrays({"x": x}), predictor, (), 0), expected)
 
 
@@ -63,8 +63,8 @@ def test_samples_pass_their_functions_batch_by_batch():
 
     predictor = Predictor(MODEL, batch_size=20)
     for _ in range(2):
-        found = of_samples(Arrays({"x": 2 * inputs()}), predictor, (half,), 7)
-    np.testing.assert_array_equal(found, predictor(inputs()))
+        result = of_samples(Arrays({"x": 2 * inputs()}), predictor, (half,), 7)
+    np.testing.assert_array_equal(result, predictor(inputs()))
     assert [n for n, _ in seen] == [20, 20, 13] * 2
     assert seen[:3] == seen[3:]  # the same numbers are drawn again
     assert len(set(seen[:3])) == 3

@@ -21,9 +21,9 @@ from tests.daskdl.predict.networks import N, by_hand, inputs, network
 @pytest.mark.parametrize("batch_size", [None, 1, 4, N, 100])
 def test_results_are_the_models_in_inference(batch_size):
     model = network()
-    found = Predictor(model, batch_size=batch_size)(inputs())
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, by_hand(model, inputs()), rtol=1e-5, atol=1e-6)
+    result = Predictor(model, batch_size=batch_size)(inputs())
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, by_hand(model, inputs()), rtol=1e-5, atol=1e-6)
 
 
 def test_the_model_is_left_as_it_is():
@@ -69,13 +69,13 @@ def test_threads_share_the_weights_and_nothing_else():
 
     predictor = Predictor(Wait(model), batch_size=N)
     with ThreadPoolExecutor(3) as pool:
-        found = list(pool.map(predictor, [inputs()] * 3))
+        results = list(pool.map(predictor, [inputs()] * 3))
     assert len({id(c) for c in copies}) == 3
     assert len({id(p.data) for c in copies for p in c.parameters()}) == len(
         list(model.parameters())
     )
-    for result in found:
-        np.testing.assert_array_equal(result, found[0])
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
 
 
 def test_a_copy_is_used_again_but_not_after_an_exception():
@@ -108,13 +108,13 @@ def test_a_layer_inside_ends_the_pass():
 
     model = network()
     whole = Sequential(*model.layers, Fails())
-    found = Predictor(whole, layer="layers.2", batch_size=7)(inputs())
+    result = Predictor(whole, layer="layers.2", batch_size=7)(inputs())
     expected = by_hand(Sequential(*model.layers[:3]), inputs())
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert found.shape == (N, 8)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+    assert result.shape == (N, 8)
 
 
-def test_a_layer_that_is_not_there_is_named_with_those_near():
+def test_a_missing_layer_is_refused_with_names_near_it():
     with pytest.raises(SettingsError, match=r"such as 'layers.1'.*found 'layer.1'"):
         Predictor(network(), layer="layer.1")
 
@@ -133,9 +133,9 @@ def test_a_layer_that_is_not_called_is_an_error():
 
 def test_classes_are_the_places_of_the_largest_scores():
     model = network(5)
-    found = Predictor(model, classes=True)(inputs())
-    assert found.dtype == np.int64
-    np.testing.assert_array_equal(found, by_hand(model, inputs()).argmax(1))
+    result = Predictor(model, classes=True)(inputs())
+    assert result.dtype == np.int64
+    np.testing.assert_array_equal(result, by_hand(model, inputs()).argmax(1))
 
 
 @pytest.mark.parametrize("last", [[], [Squeeze(1)]])
@@ -149,15 +149,15 @@ def test_several_results_are_a_tuple():
         def forward(self, x):
             return x, (x.sum(1), x[:, :1])
 
-    found = Predictor(Both(), batch_size=10)(inputs())
-    assert [part.shape for part in found] == [(N, 3), (N,), (N, 1)]
-    np.testing.assert_array_equal(found[0], inputs())
-    np.testing.assert_array_equal(found[2], inputs()[:, :1])
+    results = Predictor(Both(), batch_size=10)(inputs())
+    assert [part.shape for part in results] == [(N, 3), (N,), (N, 1)]
+    np.testing.assert_array_equal(results[0], inputs())
+    np.testing.assert_array_equal(results[2], inputs()[:, :1])
 
 
-def test_no_samples_have_no_results_of_the_same_shape():
-    found = Predictor(network())(inputs()[:0])
-    assert (found.shape, found.dtype) == ((0, 2), np.float32)
+def test_no_samples_give_an_empty_result():
+    result = Predictor(network())(inputs()[:0])
+    assert (result.shape, result.dtype) == ((0, 2), np.float32)
 
 
 def test_a_result_has_to_be_one_of_each_sample():
@@ -171,22 +171,22 @@ def test_a_result_has_to_be_one_of_each_sample():
 
 @pytest.mark.slow
 def test_a_batch_fits_what_passes_between_layers():
-    def size(model, one, **options):
-        found, result = Predictor(model, **options).tried(one)
-        np.testing.assert_array_equal(result, Predictor(model, **options)(one))
-        return found.batch_size
+    def size(model, sample, **options):
+        fitted, result = Predictor(model, **options).tried(sample)
+        np.testing.assert_array_equal(result, Predictor(model, **options)(sample))
+        return fitted.batch_size
 
     small, large = Sequential(Linear(3, 8)), Sequential(Linear(3, 100_000), Linear(100_000, 2))
-    one = inputs(1)
-    assert size(small, one) == LARGEST_BATCH
-    assert size(large, one) == size(large, one, layer="layers.0") == BATCH_BYTES // 400_000
+    sample = inputs(1)
+    assert size(small, sample) == LARGEST_BATCH
+    assert size(large, sample) == size(large, sample, layer="layers.0") == BATCH_BYTES // 400_000
     assert size(small, np.zeros((1, 600_000, 3), np.float32)) == 1
-    assert size(small, one, batch_size=5) == 5
-    # What lies on the workers is another one.
-    held = Predictor(small).snapshot()
+    assert size(small, sample, batch_size=5) == 5
+    # Snapshots of other batch sizes have other tokens.
+    snapshot = Predictor(small).snapshot()
     assert (
-        held.tried(one)[0].token
-        != held.tried(inputs(1)[:, np.zeros(3000, int)].reshape(1, 1000, 3))[0].token
+        snapshot.tried(sample)[0].token
+        != snapshot.tried(inputs(1)[:, np.zeros(3000, int)].reshape(1, 1000, 3))[0].token
     )
 
 

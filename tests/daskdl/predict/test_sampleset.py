@@ -14,14 +14,9 @@ from daskdl.errors import DataError
 from daskdl.nn import Module
 from daskdl.ops import mean
 from daskdl.tensor import Tensor
-from tests.daskdl.predict.networks import expected, inputs, small
+from tests.daskdl.predict.networks import expected, inputs, same, small
 
 X = inputs()
-
-
-def same(found: Any, wanted: Any = None) -> None:
-    wanted = expected() if wanted is None else wanted
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 def halved(batch: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +27,7 @@ def positive(batch: dict[str, Any]) -> Any:
     return batch["x"][:, 0] > 0
 
 
-def test_functions_are_passed_and_what_is_filtered_is_left_out():
+def test_functions_and_filters_are_applied():
     samples = SampleSet.from_arrays(x=2 * X, y=X, partitions=4)
     same(small().predict(samples.map(halved)).compute())
     same(small().predict(samples.filter(positive).map(halved)).compute(), expected()[X[:, 0] > 0])
@@ -46,39 +41,39 @@ def test_samples_have_x():
 def test_lengths_may_be_unknown_and_stay_so():
     bag = db.from_sequence([{"x": x} for x in X], npartitions=3)
     samples = SampleSet.from_bag(bag)
-    found = small().predict(samples)
+    result = small().predict(samples)
     assert not samples.is_counted
-    assert found.numblocks == (3, 1)
-    assert np.isnan(found.chunks[0]).all()
-    same(found.compute(scheduler="sync"))
+    assert result.numblocks == (3, 1)
+    assert np.isnan(result.chunks[0]).all()
+    same(result.compute(scheduler="sync"))
 
 
 @pytest.mark.slow
 def test_samples_on_a_cluster_are_used_where_they_are(current):
     samples = SampleSet.from_arrays(x=X, partitions=4).persist()
-    found = small().predict(samples)
-    assert found.chunks == (samples.lengths, (2,))
-    same(found.compute())
+    result = small().predict(samples)
+    assert result.chunks == (samples.lengths, (2,))
+    same(result.compute())
     x = np.zeros((50_000, 3), np.float32)
     large = small().predict(SampleSet.from_arrays(x=x, partitions=4))
     assert len(cloudpickle.dumps(large.dask)) < 20_000
     assert large.sum().compute() == pytest.approx(small().predict(x).sum(dtype=float), rel=1e-3)
 
 
-def test_what_is_left_out_is_said(caplog):
+def test_skipped_records_are_logged(caplog):
     def odd(i):
         return X[i] if i != 5 else X[:2]
 
     bag = db.from_sequence(range(8), npartitions=2)
     samples = SampleSet.from_bag(bag, odd, on_error="skip")
     with caplog.at_level("WARNING", "daskdl"):
-        found = small().predict(samples).compute(scheduler="sync")
-    same(found, np.delete(expected()[:8], 5, 0))
+        result = small().predict(samples).compute(scheduler="sync")
+    same(result, np.delete(expected()[:8], 5, 0))
     assert "1 of 4 records left out: bag 1, element 1 (expected x of 1 axes" in caplog.text
 
 
 class Centred(Module):
-    """Takes the mean of the whole batch off."""
+    """Subtracts the mean of the whole batch."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the samples less their mean."""
@@ -93,12 +88,12 @@ def test_the_samples_of_a_partition_pass_together():
     np.testing.assert_allclose(Centred().predict(X), X - X.mean(), atol=1e-6)
 
 
-@pytest.mark.parametrize("left", [slice(0, 4), slice(4, 12)], ids=["last", "first"])
-def test_partitions_of_a_bag_without_samples_have_no_results(left):
-    wanted = {float(x) for x in X[:12][left].ravel()}
+@pytest.mark.parametrize("remaining", [slice(0, 4), slice(4, 12)], ids=["last", "first"])
+def test_partitions_of_a_bag_without_samples_have_no_results(remaining):
+    wanted = {float(x) for x in X[:12][remaining].ravel()}
     bag = db.from_sequence([{"x": x} for x in X[:12]], npartitions=3)
     samples = SampleSet.from_bag(bag.filter(lambda element: float(element["x"].flat[0]) in wanted))
-    same(small().predict(samples.persist()).compute(), expected()[:12][left])
+    same(small().predict(samples.persist()).compute(), expected()[:12][remaining])
 
 
 class Doubled(Module):

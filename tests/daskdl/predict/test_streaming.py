@@ -1,4 +1,4 @@
-"""Streaming: what workers and the client hold does not grow with the number of partitions."""
+"""Streaming: memory of workers and client does not grow with the number of partitions."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from daskdl.nn import Linear
 CHUNK = 4 * 100_000  # bytes of the inputs of a partition
 
 
-def made(block_id: tuple[int, ...]) -> np.ndarray:
-    """Return the inputs of a partition, and note what the worker holds at that time."""
+def block(block_id: tuple[int, ...]) -> np.ndarray:
+    """Return the inputs of a partition, and note the bytes that the worker holds."""
     worker = get_worker()
-    held = sum(map(safe_sizeof, list(worker.data.values())))
-    worker.most_held = max(getattr(worker, "most_held", 0), held)
+    size = sum(map(safe_sizeof, list(worker.data.values())))
+    worker.most_held = max(getattr(worker, "most_held", 0), size)
     return np.full((1000, 100), block_id[0], np.float32)
 
 
@@ -31,9 +31,9 @@ def most_held(dask_worker: object) -> int:
 
 
 def run(client: Client, partitions: int) -> tuple[int, int, int]:
-    """Return bytes that a worker held at most, of the graph, and how many futures there were."""
+    """Return the most bytes of a worker, the bytes of the graph, and the number of futures."""
     inputs = da.map_blocks(
-        made, chunks=((1000,) * partitions, (100,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
+        block, chunks=((1000,) * partitions, (100,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
     )
     model = Linear(100, 100, bias=False, seed=1)
     before = set(client.futures)
@@ -56,7 +56,7 @@ def test_memory_does_not_grow_with_partitions(current):
 
 
 class Dies:
-    """Ends the worker that comes to this partition, once."""
+    """Kills the first worker that computes this partition."""
 
     def __init__(self, marker: Path, partition: int) -> None:
         self.marker, self.partition = str(marker), partition
@@ -76,6 +76,6 @@ def test_a_worker_that_dies_takes_nothing_with_it(current, tmp_path):
     x = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     model = Linear(3, 2, seed=1)
     inputs = da.from_array(x, chunks=(2, 3)).map_blocks(Dies(tmp_path / "died", 6), dtype=x.dtype)
-    found = model.predict(inputs).compute()
+    result = model.predict(inputs).compute()
     assert (tmp_path / "died").exists()
-    np.testing.assert_allclose(found, model.predict(x), rtol=1e-5)
+    np.testing.assert_allclose(result, model.predict(x), rtol=1e-5)

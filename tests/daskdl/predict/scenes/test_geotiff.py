@@ -1,4 +1,4 @@
-"""GeoTIFF in and out, with the same numbers at the same place; outlines are the labels."""
+"""GeoTIFF is read and written with its numbers in place; outlines match the labels."""
 
 import json
 
@@ -20,7 +20,7 @@ TILE = {0: 64, 1: 64}
 
 @pytest.fixture
 def scene(tmp_path):
-    """Return the path of a file and its numbers; it has none in some rows."""
+    """Return the path of a file and its numbers; some rows have no data."""
     cells = RNG.normal(size=(150, 210, 3)).astype(np.float32)
     cells[:70] = -99
     place = affine.Affine(10, 0, 5e5, 0, -10, 5e6)
@@ -101,7 +101,7 @@ def test_a_turned_grid_keeps_its_place_or_is_refused(tmp_path):
     np.testing.assert_allclose(sorted(ring[1:]), sorted(corners), atol=1e-6)
 
 
-# rasterio silences this one itself, and threads undo that for each other.
+# rasterio silences this warning itself, but threads undo that for each other.
 @pytest.mark.filterwarnings("ignore:.*no geotransform:UserWarning")
 def test_outlines_are_the_same_for_any_chunks_and_give_the_labels_back():
     pytest.importorskip("shapely")

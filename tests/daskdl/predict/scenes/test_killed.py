@@ -42,7 +42,7 @@ def scene(request, tmp_path):
     return stored, dict.fromkeys((0, 1), 64 if side < 1000 else 256)
 
 
-def test_a_killed_driver_is_gone_on_with(scene, tmp_path):
+def test_another_driver_continues_for_a_killed_one(scene, tmp_path):
     stored, tile = scene
     (tmp_path / "driver.py").write_text(DRIVER)
     command = [sys.executable, "driver.py", str(tile[0])]

@@ -1,4 +1,4 @@
-"""Objects that lie across tiles are one: labels as of the whole scene, boxes once."""
+"""Objects across tiles are one: labels equal the whole scene's, and boxes come once."""
 
 import dask
 import dask.array as da
@@ -26,7 +26,7 @@ def _by_first_cell(labels):
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), seed=st.integers(0, 999), classes=st.integers(2, 4))
-def test_labels_are_those_of_the_whole(data, seed, classes):
+def test_labels_equal_labels_of_the_whole_scene(data, seed, classes):
     ndim = data.draw(st.integers(1, 3))
     shape = data.draw(st.tuples(*[st.integers(1, (40, 20, 9)[ndim - 1])] * ndim))
     chunks = data.draw(st.tuples(*[st.integers(1, 8)] * ndim))
@@ -63,7 +63,7 @@ def test_a_mask_of_any_kind_is_labelled(tmp_path):
 
 
 def _squares(images):
-    """Find bright squares, as far as they lie in the image; a bit surer in its middle."""
+    """Find bright squares in images; scores are a bit higher in the middle of an image."""
     results = []
     for image in images[..., 0]:
         numbers = label(image > 0, connectivity=2)
@@ -82,7 +82,7 @@ def _squares(images):
 
 
 class _Lazy:
-    """A scene in a file, of which nothing may be read before the tasks run."""
+    """A scene in a file that may not be read before the tasks run."""
 
     ndim, dtype, running = 3, np.dtype(np.float32), False
 
@@ -119,10 +119,10 @@ def test_a_box_at_a_border_of_windows_is_found_once(kind):
     assert [len(column) for column in empty.values()] == [0, 0, 0]
 
 
-def test_what_detectors_and_windows_are_is_checked():
+def test_wrong_detectors_and_windows_are_refused():
     scene, window = np.zeros((70, 90, 1), np.float32), {0: 64, 1: 80}
     two = {"boxes": np.zeros((2, 4)), "scores": [0.5], "labels": [1]}
-    for detect, of, margin, sentence in (
+    for detect, windows, margin, sentence in (
         (_squares, window, 1.5, "margin: expected a whole number of at least 0, found 1.5"),
         (_squares, {0: 64, 1: 16}, 16, r"window\[1\], .* number of at least 17, found 16"),
         (_squares, 64, 16, "window: expected {0: rows, 1: columns}, found 64"),
@@ -131,4 +131,4 @@ def test_what_detectors_and_windows_are_is_checked():
         (lambda _: [two], window, 16, "expected a list with a dict"),
     ):
         with pytest.raises((DataError, SettingsError), match=sentence):
-            detect_scene(detect, scene, of, margin)
+            detect_scene(detect, scene, windows, margin)

@@ -19,7 +19,7 @@ OPTIONS = {"tile": {0: 64, 1: 64}, "overlap": 16}
 
 
 class _Store(zarr.storage.LocalStore):
-    """Notes the chunks that are read, and by which process, in a file beside it."""
+    """Writes the chunks that are read, and the process that reads, to a file next to it."""
 
     async def get(self, key, *options, **more):
         """Return the bytes of a key."""
@@ -29,7 +29,7 @@ class _Store(zarr.storage.LocalStore):
         return await super().get(key, *options, **more)
 
     def reads(self):
-        """Return how many chunks were read how often, and the processes; forget both."""
+        """Return a count of chunks for each number of reads, and the processes; forget both."""
         file = self.root.with_suffix(".reads")
         pids, keys = zip(*(line.split() for line in file.read_text().splitlines()), strict=True)
         file.unlink()
@@ -42,20 +42,20 @@ def _stored(folder, shape, chunks):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(("kept", "most"), [(26, 1), (18, 2), (1, 9)])
+@pytest.mark.parametrize(("room", "most"), [(26, 1), (18, 2), (1, 9)])
 def test_a_chunk_is_read_once_and_at_the_border_of_strips_twice(
-    times, kept, most, tmp_path, monkeypatch
+    times, room, most, tmp_path, monkeypatch
 ):
     scene, stored = _stored(tmp_path, (500, 900, 2, 1), (100, 100, times, 1))
-    # Windows of a row touch 2 x 9 chunks, and 2 x 4 more are kept; strips of half of it 2 x 5.
-    monkeypatch.setattr(scene_of, "room_for_chunks", lambda client: kept * times * 40_000)
+    # A row of windows touches 2 x 9 chunks and keeps 2 x 4 more; a strip of half a row 2 x 5.
+    monkeypatch.setattr(scene_of, "room_for_chunks", lambda client: room * times * 40_000)
     options = {**OPTIONS, "channel": 3}
     whole = MODEL.predict(scene, **options)
     result = MODEL.predict(stored, out=str(tmp_path / "out"), **options)
     np.testing.assert_array_equal(result[:], whole)
     reads, _ = stored.store.reads()
-    assert max(reads) == (most if kept > 1 else most * times)
-    assert kept == 1 or reads[1] >= 0.7 * reads.total()
+    assert max(reads) == (most if room > 1 else most * times)
+    assert room == 1 or reads[1] >= 0.7 * reads.total()
     result.store_path.store.root.joinpath("c", "3", "7", "1", "0").unlink()
     again = MODEL.predict(stored, out=str(tmp_path / "out"), **options)
     np.testing.assert_array_equal(again[:], whole)
@@ -95,10 +95,10 @@ def test_an_interrupted_call_leaves_the_cluster_nothing_to_do(tmp_path, monkeypa
     scene = _stored(tmp_path, (300, 300, 1), (100, 100, 1))[1]
     options = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
     with Client(n_workers=1, **options) as client:
-        with pytest.raises(KeyboardInterrupt) as kept:  # whose frames hold what they held
+        with pytest.raises(KeyboardInterrupt) as error:  # its frames keep their variables
             MODEL.predict(scene, tile={0: 32, 1: 32}, out=tmp_path / "out")
         tasks, until = client.cluster.scheduler.tasks, time.monotonic() + 20
         while any("scene" in str(key) for key in tasks) and time.monotonic() < until:
             time.sleep(0.05)
         assert not [key for key in tasks if "scene" in str(key)]
-        assert kept.value.__traceback__ is not None
+        assert error.value.__traceback__ is not None

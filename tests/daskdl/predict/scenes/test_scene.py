@@ -1,4 +1,4 @@
-"""A scene predicted tile by tile is the scene predicted whole, whatever holds it."""
+"""A scene predicted by tiles equals the scene predicted whole, in any kind of array."""
 
 import os
 import pickle
@@ -85,18 +85,8 @@ def _scene(rows=334, columns=546):
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_tiles_are_the_whole_bit_for_bit(network):
-    model, scene = (
-        NETWORKS[network],
-        _scene(
-            *(
-                (334, 546)
-                if network == "unet"
-                else (332, 548)
-                if network == "resized"
-                else (333, 547)
-            )
-        ),
-    )
+    shapes = {"unet": (334, 546), "resized": (332, 548)}
+    model, scene = NETWORKS[network], _scene(*shapes.get(network, (333, 547)))
     whole = model.predict(scene[None], threads=1)[0]
     tiled = model.predict(scene, tile={0: 64, 1: 128}, threads=1)
     assert tiled.shape == whole.shape
@@ -109,7 +99,7 @@ def test_tiles_are_the_whole_bit_for_bit(network):
 @pytest.mark.long
 @pytest.mark.kills
 @pytest.mark.parametrize("network", ["unet", "pyramid", "residual", "dilated", "strided"])
-def test_a_whole_of_4096_by_any_chunks_on_any_workers_one_killed(network, tmp_path):
+def test_a_large_scene_by_any_chunks_on_any_workers_one_killed(network, tmp_path):
     model, scene = NETWORKS[network], _scene(4096, 4096)
     whole = model.predict(scene[None])[0]
     for workers, side in ((1, 100), (2, 512), (3, 1000), (3, 4096)):
@@ -140,7 +130,7 @@ def test_a_whole_of_4096_by_any_chunks_on_any_workers_one_killed(network, tmp_pa
         {"overlap": 16, "blend": "cosine", "boundary": "edge"},
     ],
 )
-def test_no_chunks_and_no_place_change_a_bit(chunks, options, tmp_path):
+def test_chunks_and_places_change_no_bit(chunks, options, tmp_path):
     model, scene = NETWORKS["unet"], _scene()
     options = {"tile": {0: 128, 1: 128}, "threads": 1, **options}
     here = model.predict(scene, **options)
@@ -155,7 +145,7 @@ def test_no_chunks_and_no_place_change_a_bit(chunks, options, tmp_path):
 
 
 class _Two(nn.Module):
-    """Scores of each pixel, and features of half the resolution."""
+    """Returns scores of each pixel, and features of half the resolution."""
 
     def __init__(self, named):
         self.named, self.fine = named, nn.Conv2d(3, 4, 3, padding=1, seed=0)
@@ -245,11 +235,11 @@ def test_tiles_of_a_volume_are_the_whole_bit_for_bit(network):
 
 class _Centred(nn.Module):
     def forward(self, x):
-        """Return what differs from the image's mean."""
+        """Return the differences from the image's mean."""
         return x - ops.mean(x, axis=(1, 2), keepdims=True)
 
 
-def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
+def test_networks_that_see_the_whole_scene_need_an_overlap():
     scene = _scene(64, 64)
     with pytest.raises(SettingsError, match=r"_Centred, with mean, .* give overlap=n"):
         _Centred().predict(scene, tile={0: 32, 1: 32})
@@ -266,8 +256,8 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
         _Centred().predict(scene, tile={0: 32, 1: 32}, overlap=8, blend=blend)
         for blend in ("linear", "cosine")
     )
-    apart = abs(wave - line)[:20].max((0, 2))  # 0 where one tile counts, and in the middle of two
-    assert apart[:20].max() < 1e-6 < 1e-4 < apart[26:30].min()
+    difference = abs(wave - line)[:20].max((0, 2))  # 0 in one tile, and in the middle of two
+    assert difference[:20].max() < 1e-6 < 1e-4 < difference[26:30].min()
 
 
 @pytest.mark.parametrize(
@@ -284,12 +274,12 @@ def test_what_sees_the_whole_scene_is_refused_and_has_tiles_of_its_own():
         ({"tile": {0: 8, 1: 8}, "out": "nowhere://a"}, "with nothing at .* nowhere"),
     ],
 )
-def test_mistakes_are_told(options, sentence):
+def test_wrong_options_are_refused(options, sentence):
     with pytest.raises(SettingsError, match=sentence):
         NETWORKS["residual"].predict(_scene(64, 64), **options)
 
 
-def test_what_is_no_array_of_numbers_is_told(tmp_path):
+def test_scenes_of_other_kinds_are_refused(tmp_path):
     model, options = NETWORKS["residual"], {"tile": {0: 8, 1: 8}}
     scene = _scene(64, 64)
     for wrong in (scene.tolist(), xr.DataArray(scene).to_dataset(name="a"), scene.astype(str)):
@@ -299,11 +289,11 @@ def test_what_is_no_array_of_numbers_is_told(tmp_path):
     with pytest.raises(DataError, match="compute_chunk_sizes"):
         model.predict(lazy[lazy[:, 0, 0] > 0], **options)
     np.save(tmp_path / "scene.npy", scene)
-    with pytest.raises(SettingsError, match="as its file has it"):  # what is changed is no file's
+    with pytest.raises(SettingsError, match="as its file has it"):  # changes are not in the file
         model.predict(np.load(tmp_path / "scene.npy", mmap_mode="c"), **options)
 
 
-def test_what_was_written_before_is_kept_unless_its_cells_have_changed(tmp_path):
+def test_written_chunks_are_kept_unless_their_cells_have_changed(tmp_path):
     model, scene, out = NETWORKS["residual"], _scene(300, 90), str(tmp_path / "out.zarr")
     options = {"tile": {0: 64, 1: 64}, "out": out}
     whole = model.predict(scene[None])[0]
@@ -351,15 +341,15 @@ def test_cells_without_data_stay_so_and_tiles_without_any_are_not_computed(nodat
     assert before - _Counting.passes == 2 * 3
 
 
-def test_progress_and_memory_are_told_and_a_tile_that_does_not_fit_is_refused(
+def test_progress_and_memory_are_logged_and_a_tile_that_does_not_fit_is_refused(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(running, "LOG", -1.0)
     model, scene = NETWORKS["unet"], _scene()
     model.predict(scene, tile={0: 128, 1: 128}, out=str(tmp_path / "a.zarr"))
-    told = capsys.readouterr().err
-    assert re.search(r"at most .* MiB a worker of .*: \d+ x .* for tiles of 128 x 128", told)
-    assert re.search(r"tile 7 of 15, .* Mpixel/s, [\d.]+ m?s left", told)
+    log = capsys.readouterr().err
+    assert re.search(r"at most .* MiB a worker of .*: \d+ x .* for tiles of 128 x 128", log)
+    assert re.search(r"tile 7 of 15, .* Mpixel/s, [\d.]+ m?s left", log)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=200_000_000))
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0})
     with pytest.raises(SettingsError, match=r"tile=\{0: \d+, 1: \d+\} would fit"):
