@@ -128,7 +128,7 @@ def test_a_file_is_read_by_its_ending(tmp_path):
         daskdl.load(tmp_path / "none.onnx")
 
 
-def test_what_is_loaded_is_in_evaluation_until_it_is_trained(tmp_path):
+def test_loaded_models_are_in_evaluation_until_they_are_trained(tmp_path):
     onnx.save(picture_model(), tmp_path / "model.onnx")
     x = np.random.default_rng(0).normal(size=(5, 2, 8, 8)).astype("f4")
     net = daskdl.load(tmp_path / "model.onnx")

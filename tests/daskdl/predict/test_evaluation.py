@@ -83,7 +83,7 @@ def test_a_lost_connection_is_made_good_and_no_future_stays(client, monkeypatch)
         time.sleep(0.01)
 
 
-def test_what_cannot_be_sent_is_named(client):
+def test_a_loss_that_cannot_be_sent_is_refused(client):
     class Locked:
         def __call__(self, prediction, target):
             return MSELoss()(prediction, target)

@@ -1,4 +1,4 @@
-"""Partitions: the results of each kind, and the errors of one that fails."""
+"""Partitions: the results of each kind, and errors that name the partition."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def test_ids_stay_ids():
 
 
 @pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([None]), np.array(1.0), [1j]])
-def test_what_is_no_array_of_samples_is_an_error(wrong):
+def test_samples_that_are_no_numbers_are_refused(wrong):
     with pytest.raises(DataError, match=r"expected numbers \(N, ...\), found"):
         network().predict(wrong)
 

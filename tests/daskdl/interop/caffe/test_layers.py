@@ -341,6 +341,6 @@ def test_gradients_reach_all_weights():
         ('layers { layer { name: "c" type: "conv" } }', "Caffe's version 0"),
     ],
 )
-def test_what_is_refused(text, sentence):
+def test_unsupported_networks_are_refused(text, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         graph(text if text.startswith("layers") else network(text))

@@ -183,7 +183,7 @@ def test_weights_as_arrays(tmp_path):
         ([("Permute", {"dims": [1, 1, 2]})], "dims: expected each of 3 axes once"),
     ],
 )  # fmt: skip
-def test_what_is_refused(layers, sentence):
+def test_unsupported_layers_are_refused(layers, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         graph(h5(sequential(layers, (4, 5, 3)), {}))
 

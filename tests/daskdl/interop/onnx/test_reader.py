@@ -79,7 +79,7 @@ def test_it_is_trained_and_saved_as_any_module(tmp_path):
     np.testing.assert_array_equal(again.predict(x), graph.predict(x))
 
 
-def test_external_data_is_read_beside_the_file(tmp_path):
+def test_external_data_is_read_next_to_the_file(tmp_path):
     model = picture_model()
     x = normal(2, 2, 8, 8).astype("f4")
     right = reference(model, x)

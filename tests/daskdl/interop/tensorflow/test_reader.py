@@ -102,7 +102,7 @@ def test_nodes_may_come_in_any_order():
         (const("c", np.zeros(3, "f4"))[:-2], "goes beyond"),
     ],
 )  # fmt: skip
-def test_what_is_refused(data, sentence):
+def test_unsupported_graphs_are_refused(data, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         graph(data)
 

@@ -142,7 +142,7 @@ CASES = {
 
 
 def tensors(torch, fields):
-    """Return a module's fields with PyTorch's tensors, also those of modules inside it."""
+    """Return a module's fields with PyTorch's tensors, also in modules inside it."""
     converted = {}
     for key, value in fields.items():
         if isinstance(value, np.ndarray):
@@ -252,6 +252,6 @@ def test_weights_in_common_are_one_parameter():
         ("text", "expected a module, found str"),
     ],
 )  # fmt: skip
-def test_what_is_refused(module, sentence):
+def test_unsupported_modules_are_refused(module, sentence):
     with pytest.raises(ModelFileError, match=sentence):
         graph(module)
