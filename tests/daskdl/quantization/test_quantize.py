@@ -33,8 +33,8 @@ def affine():
     ), rng.normal(size=(40, 5)).astype(np.float32)  # fmt: skip
 
 
-def change(own, other):
-    return float(np.linalg.norm(own - other) / np.linalg.norm(own - own.mean(0)))
+def change(expected, result):
+    return float(np.linalg.norm(expected - result) / np.linalg.norm(expected - expected.mean(0)))
 
 
 def test_residual_network_predicts_nearly_the_same(tmp_path):
@@ -45,10 +45,10 @@ def test_residual_network_predicts_nearly_the_same(tmp_path):
     kinds = {type(module).__name__ for _, module in small.modules()}
     assert {"Int8Conv2d", "Conv2d", "Linear"} <= kinds
     assert "Int8Linear" not in kinds  # the last layer
-    one = np.concatenate(
+    single = np.concatenate(
         [Predictor(small, threads=2, batch_size=5)(x[i : i + 1]) for i in range(12)]
     )
-    np.testing.assert_array_equal(one, result)
+    np.testing.assert_array_equal(single, result)
     recorded = Predictor(small, batch_size=12)
     np.testing.assert_array_equal(recorded(x), result)
     np.testing.assert_array_equal(recorded(x), result)
@@ -64,7 +64,7 @@ def test_residual_network_predicts_nearly_the_same(tmp_path):
 
 
 def test_an_unjoined_pass_is_near_a_joined_one():
-    """The one folds batch norms, as float32 does; each layer's whole numbers are the same."""
+    """Joined passes fold batch norms, as in float32; the layers' whole numbers are the same."""
     model, x = network()
     small = daskdl.quantize(model, x, tried=0).eval()
     assert change(small.predict(x), small(x).data) < 0.05
@@ -84,11 +84,11 @@ def test_a_percentile_is_without_an_outlier():
     model = nn.Sequential(nn.Identity(), nn.Linear(4, 4, seed=0))
     x = rng.normal(size=(9000, 4)).astype(np.float32)
     x[0, 0] = 100
-    rest = {}
+    changes = {}
     for way in ("extremes", "percentile"):
         small = daskdl.quantize(model, x, activations=way, error=np.inf)
-        rest[way] = change(model.predict(x[1:]), small.predict(x[1:]))
-    assert rest["percentile"] < 0.5 * rest["extremes"]
+        changes[way] = change(model.predict(x[1:]), small.predict(x[1:]))
+    assert changes["percentile"] < 0.5 * changes["extremes"]
 
 
 def test_rows_with_scales_of_their_own(tmp_path):
@@ -114,12 +114,12 @@ def test_rows_with_scales_of_their_own(tmp_path):
     np.testing.assert_array_equal(layer.predict(x), by_numpy)
 
 
-def test_what_changes_too_much_stays_float32():
+def test_layers_that_change_too_much_stay_float32():
     model, x = affine()
     everything = daskdl.quantize(model, x, error=1.0)
     nothing = daskdl.quantize(model, x, error=1e-6)
-    kept = daskdl.quantize(model, x, keep=["layers.2"])
-    for small, why in ((everything, ""), (nothing, "changes too much"), (kept, "kept")):
+    partial = daskdl.quantize(model, x, keep=["layers.2"])
+    for small, why in ((everything, ""), (nothing, "changes too much"), (partial, "kept")):
         row = {row[0]: row for row in small.rows}["layers.2"]
         assert row[5] == why
         assert row[1] == (why == "")
@@ -144,7 +144,7 @@ def test_samples_of_other_kinds():
 
 
 def test_layers_of_a_graph(tmp_path):
-    """They go by the names of their results, and have the bits of the same layers as modules."""
+    """Layers are named by their results, and have the bits of the same layers as modules."""
     layers = nn.Linear(40, 300, seed=0), nn.Linear(300, 200, seed=1)
     graph = nn.Graph(
         [
@@ -168,8 +168,8 @@ def test_layers_of_a_graph(tmp_path):
     assert sizes[0] < 0.3 * sizes[1]
     loaded = daskdl.load(tmp_path / "small.safetensors")
     np.testing.assert_array_equal(loaded.predict(x), result)
-    kept = daskdl.quantize(graph, x, ends=True, keep=["a"])
-    assert [row[:2] for row in kept.rows] == [("a", False), ("y", True)]
+    partial = daskdl.quantize(graph, x, ends=True, keep=["a"])
+    assert [row[:2] for row in partial.rows] == [("a", False), ("y", True)]
     with pytest.raises(SettingsError, match=r"keep: expected names of layers, such as 'y'"):
         daskdl.quantize(graph, x, keep=["z"])
 
@@ -195,7 +195,7 @@ def test_a_shared_layer_is_replaced_wherever_it_is():
     assert type(small.model.layers[1]) is nn.Int8Linear
 
 
-def test_sentences():
+def test_error_messages():
     model, x = affine()
     with pytest.raises(
         SettingsError, match="one of extremes, percentile, error, dynamic, found 'best'"
@@ -230,7 +230,7 @@ def test_ranges_of_histograms():
 
 
 def test_depthwise_and_grouped_convolutions():
-    """As MobileNet-v2 has them, and ResNeXt; two filters for each channel stay float32."""
+    """Layers as in MobileNet-v2 and ResNeXt; two filters for each channel stay float32."""
 
     def conv(seed, *arguments, groups=1):
         return [nn.Conv2d(*arguments, seed=seed, groups=groups), nn.ReLU6()]

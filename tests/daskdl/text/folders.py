@@ -1,4 +1,4 @@
-"""Small folders of encoders with random weights, and transformers' results of them."""
+"""Small folders of encoders with random weights, and the results of transformers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ NAMES = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert",
 def write_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    made = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.Whitespace()
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer = Tokenizer(models.WordLevel({w: i for i, w in enumerate(WORDS)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[("[CLS]", 2), ("[SEP]", 3)],
     )
-    made.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def peer(kind: str, folder: Path, head: str = "Model", **settings: Any) -> Any:
@@ -65,8 +65,8 @@ def by_torch(net: Any, longest: int, head: str, texts: list[str] = TEXTS) -> np.
     import torch
 
     rows = []
-    for one in texts:
-        ids = [2, *(WORDS.index(word) for word in one.split()[: longest - 2]), 3]
+    for text in texts:
+        ids = [2, *(WORDS.index(word) for word in text.split()[: longest - 2]), 3]
         with torch.inference_mode():
             result = net(torch.tensor([ids]))
         rows.append(result.last_hidden_state[0].mean(0) if head == "Model" else result.logits[0])

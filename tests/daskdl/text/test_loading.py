@@ -1,4 +1,4 @@
-"""Folders of Hugging Face, sentence-transformers and model2vec, beside these libraries."""
+"""Folders of Hugging Face, sentence-transformers and model2vec give these libraries' results."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def test_pairs_are_scored_as_by_a_cross_encoder(tmp_path: Path) -> None:
     np.testing.assert_array_equal(order, np.argsort(expected)[::-1])
     np.testing.assert_allclose(scores, np.array(expected)[order], atol=1e-5)
     frame = pd.DataFrame({"query": "the sea", "text": others}, index=[7, 8, 9])
-    made = model(dd.from_pandas(frame, npartitions=2)).compute(scheduler="threads")
-    assert made.index.tolist() == [7, 8, 9]
-    np.testing.assert_array_equal(made.to_numpy()[order, 0], scores)
+    predicted = model(dd.from_pandas(frame, npartitions=2)).compute(scheduler="threads")
+    assert predicted.index.tolist() == [7, 8, 9]
+    np.testing.assert_array_equal(predicted.to_numpy()[order, 0], scores)
     with pytest.raises(DataError, match="text 0: expected a str or a pair of them, found"):
         model([("a", "b", "c")])
 
@@ -87,7 +87,6 @@ def test_pairs_are_scored_as_by_a_cross_encoder(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "weights", "static"])
 def test_tables_give_the_vectors_of_model2vec(kind: str, tmp_path: Path) -> None:
-
     write_tokenizer(tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     rng, texts = np.random.default_rng(0), [*TEXTS, "rain xyz a", "xyz", LONG]
@@ -101,12 +100,12 @@ def test_tables_give_the_vectors_of_model2vec(kind: str, tmp_path: Path) -> None
         texts = texts[:-1]
     else:
         model2vec = pytest.importorskip("model2vec")
-        more: dict[str, Any] = {"normalize": True, "max_length": 20}
+        settings: dict[str, Any] = {"normalize": True, "max_length": 20}
         if kind == "weights":
             rows = np.arange(len(WORDS)) % 5
-            more = {"weights": rng.random(len(WORDS)), "token_mapping": rows}
+            settings = {"weights": rng.random(len(WORDS)), "token_mapping": rows}
             table = table[:5]
-        peer = model2vec.StaticModel(table, tokenizer, **more)
+        peer = model2vec.StaticModel(table, tokenizer, **settings)
         peer.save_pretrained(tmp_path / "model")
     model = text.load(tmp_path / "model")
     np.testing.assert_allclose(model(texts), peer.encode(texts), atol=1e-6)
@@ -201,7 +200,7 @@ def test_settings_that_change_numbers_are_refused(
         text.load(write_folder(tmp_path / "model", **settings))
 
 
-def test_what_is_missing_is_named(folder: Path) -> None:
+def test_missing_texts_and_files_are_named(folder: Path) -> None:
     with pytest.raises(DataError, match="text 1: expected a str or a pair of them, found None"):
         text.load(folder)(["a", None])
     with pytest.raises(ModelFileError, match="expected weights of a classifier"):

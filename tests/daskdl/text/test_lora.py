@@ -51,17 +51,13 @@ def test_adapters_have_the_same_bits_on_any_number_of_workers(tmp_path: Path, cl
         fitted(other, checkpoint=tmp_path / "0")
 
 
-def test_pairs_are_told_from_all_others_of_a_batch(tmp_path: Path, client_of) -> None:
+def test_texts_of_a_pair_are_matched_in_a_batch(tmp_path: Path, client_of) -> None:
     folder, results, first_losses = write_folder(tmp_path / "model"), [], []
     first, second = TEXTS[:4] * 4, ["the rain", "a sea today", "rain falls", "hills and sea"] * 4
     texts = np.array(first, object), np.array(second, object)
     samples = SampleSet.from_arrays(x=texts, y=np.zeros(16), partitions=3)
-    for workers, engine, shards in (
-        (0, "auto", 1),
-        (0, "auto", 3),
-        (3, "gang", 3),
-        (1, "graph", 3),
-    ):
+    runs = (0, "auto", 1), (0, "auto", 3), (3, "gang", 3), (1, "graph", 3)
+    for workers, engine, shards in runs:
         model = text.load(folder)
         columns = [text.Tokens(model.tokenizer, name) for name in ("x.0", "x.1")]
         pairs = samples.map_batches(columns[0]).map_batches(columns[1])
@@ -79,7 +75,7 @@ def test_pairs_are_told_from_all_others_of_a_batch(tmp_path: Path, client_of) ->
     both = MultiLoss([MultipleNegativesLoss(), MultipleNegativesLoss(2.0)])
     with pytest.raises(SettingsError, match="as the only loss of a fit with several shards"):
         Trainer(Map(model.network), both, AdamW(1e-2)).fit(pairs, epochs=1, batch_size=16)
-    # The second one has seen a step: gradients, too, are those of one shard with all samples.
+    # The second loss comes after a step: gradients, too, equal those of one shard.
     np.testing.assert_allclose(first_losses[0], first_losses[1], rtol=1e-4)
     anchor, positive = model(first[:4]), model(second[:4])
     cosines = anchor @ positive.T / np.outer(*map(length, (anchor, positive)))
@@ -112,9 +108,9 @@ def test_adapters_are_merged_saved_and_read(tmp_path: Path) -> None:
     ids = np.array([[2, 4, 6, 3]])
     loaded = load(tmp_path / "whole.safetensors")
     np.testing.assert_array_equal(loaded.predict(ids), model.network.predict(ids))
-    plain = text.merged(model)
-    np.testing.assert_allclose(plain(TEXTS), scores, atol=1e-5)
-    assert plain.network.flat.size == text.load(folder).network.flat.size + 16 * 16 + 16 + 2 * 17
+    merged = text.merged(model)
+    np.testing.assert_allclose(merged(TEXTS), scores, atol=1e-5)
+    assert merged.network.flat.size == text.load(folder).network.flat.size + 16 * 16 + 16 + 2 * 17
     with pytest.raises(SettingsError, match="value, key, query, found 'q_lin'"):
         text.lora(classifier(folder), targets=("q_lin",))
     with pytest.raises(ModelFileError, match="expected adapters of affine"):
@@ -125,7 +121,7 @@ def test_adapters_are_merged_saved_and_read(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # peft asks for it
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "mpnet", "modernbert"])
 @pytest.mark.parametrize(("head", "task"), [("Model", "embed"), (CLASSIFIER, "classify")])
-def test_files_are_those_of_peft(kind: str, head: str, task: str, tmp_path: Path) -> None:
+def test_files_are_compatible_with_peft(kind: str, head: str, task: str, tmp_path: Path) -> None:
     peft = pytest.importorskip("peft")
     net, longest = peer(kind, tmp_path / "model", head), 11 if kind == "roberta" else 12
     others = {"distilbert": ["q_lin", "v_lin"], "mpnet": ["q", "v"], "modernbert": ["Wqkv", "Wi"]}
@@ -139,11 +135,11 @@ def test_files_are_those_of_peft(kind: str, head: str, task: str, tmp_path: Path
     expected = by_torch(adapted, longest, head)
     model = text.load_adapter(text.load(tmp_path / "model", task), tmp_path / "theirs")
     np.testing.assert_allclose(model(TEXTS), expected, atol=1e-5)
-    if kind == "modernbert":  # three adapters of their own in the place of one
+    if kind == "modernbert":  # three separate adapters in place of one
         for i, (_, adapter) in enumerate(model.network.adapters()):
             adapter.down.data += np.random.default_rng(i).normal(size=3)[:, None]
         expected = model(TEXTS)
     text.save_adapter(model, tmp_path / "ours")
-    plain = type(net).from_pretrained(tmp_path / "model")
-    read = peft.PeftModel.from_pretrained(plain, tmp_path / "ours").eval()
+    base = type(net).from_pretrained(tmp_path / "model")
+    read = peft.PeftModel.from_pretrained(base, tmp_path / "ours").eval()
     np.testing.assert_allclose(by_torch(read, longest, head), expected, atol=1e-5)

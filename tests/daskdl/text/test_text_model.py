@@ -23,7 +23,7 @@ pytest.importorskip("tokenizers")
 from tokenizers import Tokenizer
 
 
-def test_a_text_has_one_vector_in_any_company(folder: Path) -> None:
+def test_a_text_has_one_vector_in_any_batch(folder: Path) -> None:
     model, rng = text.load(folder), np.random.default_rng(0)
     many = [" ".join(rng.choice(WORDS[4:], rng.integers(1, 11))) for _ in range(256)]
     together = model(many)
@@ -33,7 +33,7 @@ def test_a_text_has_one_vector_in_any_company(folder: Path) -> None:
     np.testing.assert_array_equal(text.load(folder, threads=2)(many), together)
     assert model([]).shape == (0, 16)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
-    for length in (128, 512):  # which the folder asks for, and nobody needs
+    for length in (128, 512):  # padding that the tokenizer asks for
         padded = Tokenizer.from_str(json.dumps(tokenizer))
         padded.enable_padding(length=length)
         padded.save(str(folder / "tokenizer.json"))
@@ -41,7 +41,7 @@ def test_a_text_has_one_vector_in_any_company(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"relative": 32}, {"rotary": [(1e4, 0), (1e3, 2)]}])
-def test_so_it_has_by_the_blocks_of_other_kinds(options: dict[str, Any], tmp_path: Path) -> None:
+def test_blocks_of_other_kinds_give_one_vector_too(options: dict[str, Any], tmp_path: Path) -> None:
     encoder = text.TextEncoder(len(WORDS), 16, 2, 2, 24, places=80, seed=0, **options)
     save(text.TextHead(encoder), tmp_path / "head.safetensors")
     network = load(tmp_path / "head.safetensors").eval()
@@ -53,12 +53,12 @@ def test_so_it_has_by_the_blocks_of_other_kinds(options: dict[str, Any], tmp_pat
     assert len(np.unique(together[:, 0])) == 6
 
 
-def test_long_texts_are_cut_and_told_or_split(folder: Path, caplog) -> None:
+def test_long_texts_are_cut_and_logged_or_split(folder: Path, caplog) -> None:
     words = [WORDS[4 + i % 9] for i in range(24)]
     texts = ["rain", " ".join(words), "a sea"]
     cut = text.load(folder)(texts)
     assert "1 of 3 texts have more than 12 tokens and were cut" in caplog.text
-    windows = [" ".join(words[a : a + 10]) for a in (0, 7, 14)]  # of 12 tokens with both ends
+    windows = [" ".join(words[a : a + 10]) for a in (0, 7, 14)]  # of 12 tokens with [CLS] and [SEP]
     alone = text.load(folder)(windows)
     np.testing.assert_array_equal(cut[1], alone[0])
     for long, function in (("mean", np.mean), ("max", np.max)):
@@ -98,8 +98,8 @@ def test_labels_prompts_and_arrays_of_xarray(folder: Path) -> None:
     labels = model.classify(dd.from_pandas(series, npartitions=2)).compute(scheduler="threads")
     assert model.classify(TEXTS) == labels.tolist() == expected
     assert labels.index.tolist() == [*range(5, 10)]
-    told = {"prompts": {"query": "the rain ", "none": ""}, "default_prompt_name": None}
-    (folder / "config_sentence_transformers.json").write_text(json.dumps(told))
+    settings = {"prompts": {"query": "the rain ", "none": ""}, "default_prompt_name": None}
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
     with_prompt = text.load(folder, prompt="query")
     np.testing.assert_array_equal(with_prompt(["falls"]), text.load(folder)(["the rain falls"]))
     with pytest.raises(SettingsError, match=r"\['query', 'none'\] as config_.* found 'x'"):
@@ -155,7 +155,7 @@ def test_files_of_texts_become_files_of_vectors_once(folder: Path, tmp_path: Pat
 
 
 def killing(texts: Any, marker: Path) -> Any:
-    """Return texts, and kill the first worker that is asked for these."""
+    """Return texts, and kill the first worker that gets those with the sea."""
     if "sea" in texts.iloc[0]:
         try:
             marker.touch(exist_ok=False)
