@@ -15,7 +15,7 @@ from tests.daskdl.stream.models import text_model
 
 @pytest.fixture(scope="session")
 def mock() -> Iterator[Brokers]:
-    """A mock cluster: topics are there when they are asked for, with four partitions."""
+    """A mock cluster, which makes topics of four partitions when they are asked for."""
     kafka = pytest.importorskip("confluent_kafka")
     settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0}
     owner: Any = kafka.Producer(settings)
@@ -29,13 +29,13 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A broker with transactions as a process of its own."""
     pytest.importorskip("confluent_kafka")
     pytest.importorskip("noida_db")
-    with broker(tmp_path_factory.mktemp("kafka")) as made:
-        yield made
+    with broker(tmp_path_factory.mktemp("kafka")) as kafka:
+        yield kafka
 
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test has, for topics and groups."""
+    """A unique name for topics and groups."""
     return f"t{uuid.uuid4().hex[:8]}"
 
 

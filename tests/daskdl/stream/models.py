@@ -45,7 +45,7 @@ def utterances(n: int, seed: int = 0) -> list[bytes]:
 def stream_of(
     brokers: Brokers, name: str, model: ModelFile, exactly_once: bool = False, **options: Any
 ) -> Stream:
-    """Return a stream from a topic to those of its answers and dead letters."""
+    """Return a stream from a topic to the topics of its answers and dead letters."""
     sink = KafkaSink(brokers, name, exactly_once)
     routes = Routes(f"{name}-out", f"{name}-dead")
     return Stream(KafkaSource(brokers, [name], name), sink, model, routes, **options)

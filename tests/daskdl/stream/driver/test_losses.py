@@ -19,7 +19,7 @@ from tests.daskdl.stream.models import begun, once_and_in_order, stream_of, utte
 pytest.importorskip("confluent_kafka")
 pytestmark = pytest.mark.kills
 
-#: Seconds in which partitions of a killed worker are read again, and what the machine may add.
+#: Seconds until partitions of a killed worker are read again, and more on a slow machine.
 HAND_OVER, LEEWAY = 3.0, 10.0
 
 ONCE = {"exactly_once": True, "limits": Limits(batch=8, lease=4.0)}
@@ -39,7 +39,7 @@ def test_a_lost_worker_hands_its_partitions_over(client, real, name, model, numb
         done = lost and stream.status.hand_overs
         if done and all(h.seconds == h.seconds for h in stream.status.hand_overs):
             if number == signal.SIGSTOP:
-                os.kill(lost[0], signal.SIGCONT)  # a zombie that would like to commit
+                os.kill(lost[0], signal.SIGCONT)  # a zombie that may try to commit
             if all(r.ended for r in stream.status.workers.values()):
                 stream.stop()
 
@@ -93,8 +93,8 @@ def test_sigterm_ends_the_command_with_all_committed(real, name, model, tmp_path
         while not any(read_all(real.servers, f"{name}-out").values()):
             assert time.monotonic() < limit
         process.terminate()
-        said, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    told = json.loads(said)
-    found = sum(map(len, read_all(real.servers, f"{name}-out").values()))
-    assert told["answers"] == found > 0
+    status = json.loads(output)
+    answers = sum(map(len, read_all(real.servers, f"{name}-out").values()))
+    assert status["answers"] == answers > 0

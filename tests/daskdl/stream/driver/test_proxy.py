@@ -66,17 +66,17 @@ def test_a_stop_without_a_broker_ends_in_time_and_frees_the_workers(client, real
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """Return the folder of a certificate for 127.0.0.1 that signs itself, and its key."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
     key = ec.generate_private_key(ec.SECP256R1())
-    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
     now = datetime.datetime.now(datetime.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-    made = (
-        x509.CertificateBuilder().subject_name(who).issuer_name(who).public_key(key.public_key())
+    signed = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(1).not_valid_before(now - datetime.timedelta(1))
         .not_valid_after(now + datetime.timedelta(1))
         .add_extension(x509.SubjectAlternativeName([address]), critical=False)
@@ -84,7 +84,7 @@ def certificate(tmp_path_factory):
         .sign(key, hashes.SHA256())
     )  # fmt: skip
     folder = tmp_path_factory.mktemp("tls")
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "cert.pem").write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -131,15 +131,15 @@ PLAIN = {"sasl.mechanism": "PLAIN", "sasl.username": "me", "sasl.password": "s3c
 
 
 @pytest.mark.parametrize("sasl", [None, "SCRAM-SHA-512"])
-def test_brokers_that_refuse_are_told_and_no_secret(
+def test_brokers_that_refuse_are_named_without_secrets(
     secured, certificate, name, monkeypatch, capfd, caplog, sasl
 ):
-    """An authority that has not signed the certificate, and SASL that a broker does not speak."""
+    """The certificate's authority is unknown, or the broker does not speak the SASL mechanism."""
     monkeypatch.setattr("daskdl.stream.queues.kafka_source.PATIENCE", 1.0)
     settings = {"security.protocol": "ssl"}
     if sasl:
         settings = {**PLAIN, "security.protocol": "sasl_ssl", "sasl.mechanism": sasl}
         settings["ssl.ca.location"] = str(certificate / "cert.pem")
-    with pytest.raises(ClusterError, match="whether TLS and SASL are set as they want") as refused:
+    with pytest.raises(ClusterError, match="whether TLS and SASL are set as they want") as error:
         KafkaSource(Brokers(secured.servers, settings), [name], name).partitions()
-    assert "s3cret" not in "".join([str(refused.value), *capfd.readouterr(), caplog.text])
+    assert "s3cret" not in "".join([str(error.value), *capfd.readouterr(), caplog.text])

@@ -28,11 +28,11 @@ pytest.importorskip("confluent_kafka")
 def test_every_record_is_answered_once_and_in_order(client, real, name, model, exactly_once):
     brokers = begun(real, name, 400)
     status = stream_of(brokers, name, model, exactly_once).run(client, until_end=True, seconds=60)
-    told = status.as_dict()
-    assert (told["records"], told["answers"], told["dead_letters"]) == (400, 400, 0)
-    assert told["latency_ms"]["p99"] > 0
+    report = status.as_dict()
+    assert (report["records"], report["answers"], report["dead_letters"]) == (400, 400, 0)
+    assert report["latency_ms"]["p99"] > 0
     once_and_in_order(real.servers, name, 400)
-    # Another run begins where this has ended.
+    # Another run begins where this one ended.
     produce(real.servers, name, 4, utterances(4))
     again = stream_of(brokers, name, model, exactly_once).run(client, until_end=True, seconds=60)
     assert again.records == 4
@@ -82,7 +82,7 @@ def test_the_model_is_swapped_between_two_batches(client, mock, name, model, tmp
 
 
 def test_a_slow_sink_slows_reading_down(client, mock, name, model):
-    """With small batches and none ahead, positions stay near what is committed."""
+    """With small batches and none ahead, positions stay near the committed ones."""
     produce(mock.servers, name, 4, utterances(300))
     limits = Limits(batch=10, under_way=1)
     ahead = []
@@ -94,7 +94,7 @@ def test_a_slow_sink_slows_reading_down(client, mock, name, model):
             ahead.append(read - sum(r.records for r in reports))
 
     stream_of(mock, name, model, limits=limits).run(client, until_end=True, seconds=60, watch=watch)
-    # A batch that is being made, one that waits, and those being committed, on two workers.
+    # Batches that are being made, that wait and that are being committed, on two workers.
     assert max(ahead) <= 2 * 4 * 10
 
 
@@ -103,25 +103,25 @@ def test_a_model_that_does_not_fit_leaves_the_old_one_at_work(client, mock, name
     """Whether a model of numbers fits is known only where there are messages."""
     model, other = number_model(tmp_path, 3), number_model(tmp_path, 5)
     produce(mock.servers, name, 4, [b"[1, 2, 3]"] * 40)
-    told: list[str] = []
+    steps: list[str] = []
 
     def watch(stream: Stream) -> None:
-        if stream.status.records == 40 and not told:
+        if stream.status.records == 40 and not steps:
             with pytest.raises(ModelFileError, match="not a whole safetensors file"):
                 stream.swap(ModelFile("broken", b"nothing"))
-            told.append(stream.swap(other))
+            steps.append(stream.swap(other))
         if stream.status.rejected:
-            if len(told) == 1:
-                told.append("rejected")
+            if len(steps) == 1:
+                steps.append("rejected")
                 produce(mock.servers, name, 4, [b"[1, 2, 3]"] * 40)
             if stream.status.records == 80:
                 stream.stop()
 
     status = stream_of(mock, name, model).run(client, seconds=60, watch=watch)
     assert "expected a model for messages such as" in status.rejected[other.sha256]
-    found = [a for ms in read_all(mock.servers, f"{name}-out").values() for a in answers_of(ms)]
-    assert [a["sha256"] for a in found] == [model.sha256] * 80
-    assert {a["label"] for a in found} <= {"no", "yes"}
+    answers = [a for ms in read_all(mock.servers, f"{name}-out").values() for a in answers_of(ms)]
+    assert [a["sha256"] for a in answers] == [model.sha256] * 80
+    assert {a["label"] for a in answers} <= {"no", "yes"}
 
 
 @pytest.mark.slow
@@ -158,11 +158,11 @@ def test_shares_differ_by_one_and_few_change_hands(n, sessions, data):
     counts = [list(shares.values()).count(s) for s in sessions]
     assert set(shares) == set(all_of)
     assert max(counts) - min(counts) <= 1
-    # Who keeps partitions has no others taken beyond its share.
+    # A session loses only the partitions beyond its share.
     for s in sessions:
         had = [p for p in all_of if owners.get(p) == s]
-        kept = [p for p in had if shares[p] == s]
-        assert len(kept) == min(len(had), counts[list(sessions).index(s)])
+        retained = [p for p in had if shares[p] == s]
+        assert len(retained) == min(len(had), counts[list(sessions).index(s)])
 
 
 def test_a_partition_waits_until_its_session_has_let_it_go():
@@ -177,21 +177,21 @@ def test_a_partition_waits_until_its_session_has_let_it_go():
 @given(st.data())
 def test_no_partition_is_ever_read_by_two(data):
     ownership, all_of = Ownership(), partitions(6)
-    there: set[int] = {0}
+    sessions: set[int] = {0}
     reading: dict[int, set[Partition]] = {0: set()}
     for step in range(1, 15):
         event = data.draw(st.sampled_from(["join", "lose", "follow"]))
         if event == "join":
-            there.add(step)
+            sessions.add(step)
             reading[step] = set()
-        elif event == "lose" and len(there) > 1:
-            gone = data.draw(st.sampled_from(sorted(there)))
-            there.discard(gone)
+        elif event == "lose" and len(sessions) > 1:
+            lost = data.draw(st.sampled_from(sorted(sessions)))
+            sessions.discard(lost)
             if data.draw(st.booleans()):  # fenced at once, or later
-                reading.pop(gone)
-                ownership.follows(gone, ())
-        shares = ownership.shares(all_of, sorted(there))
-        for session in sorted(there):
+                reading.pop(lost)
+                ownership.follows(lost, ())
+        shares = ownership.shares(all_of, sorted(sessions))
+        for session in sorted(sessions):
             if data.draw(st.booleans()):  # its report has come
                 reading[session] = set(shares[session])
                 ownership.follows(session, shares[session])

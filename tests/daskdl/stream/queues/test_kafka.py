@@ -47,7 +47,7 @@ def test_reading_goes_on_at_the_committed_offset(mock, name):
     assert [r.offset for r in first] == list(range(10))
     assert all(r.timestamp > 1e12 for r in first)
     reader.commit({one: 4})
-    reader.assign([one, two])  # what is read already stays where it is
+    reader.assign([one, two])  # a partition keeps its position
     assert {r.partition for r in read(reader, 10)} == {two}
     reader.rewind()
     assert sorted(r.offset for r in read(reader, 16) if r.partition == one) == list(range(4, 10))
@@ -81,14 +81,14 @@ def test_answers_keep_their_partition_and_order(mock, name):
     reader = source.reader("run")
     writer.write(outputs(records, name))
     writer.commit(reader, {})
-    found = read_all(mock.servers, name)
-    assert [offsets_of(found[i]) for i in range(3)] == [list(range(i, 60, 3)) for i in range(3)]
+    messages = read_all(mock.servers, name)
+    assert [offsets_of(messages[i]) for i in range(3)] == [list(range(i, 60, 3)) for i in range(3)]
     writer.close()
     reader.close()
 
 
 def test_a_fenced_writer_commits_nothing(real, name):
-    """One that was thought dead and wakes up in the middle of a transaction."""
+    """The writer was thought dead and wakes up in the middle of a transaction."""
     make_topics(real.servers, 2, name, f"{name}-out")
     produce(real.servers, name, 2, [b"a"] * 20)
     brokers = Brokers(real.servers)
@@ -109,8 +109,8 @@ def test_a_fenced_writer_commits_nothing(real, name):
     again.assign(source.partitions())
     other.write(outputs(read(again, 20), f"{name}-out"))
     other.commit(again, again.positions())
-    found = read_all(real.servers, f"{name}-out")
-    assert [offsets_of(found[i]) for i in range(2)] == [list(range(10))] * 2
+    messages = read_all(real.servers, f"{name}-out")
+    assert [offsets_of(messages[i]) for i in range(2)] == [list(range(10))] * 2
     for it in (writer, other, reader, again, source):
         it.close()
 
@@ -142,8 +142,8 @@ def test_records_that_were_deleted_before_they_were_read_are_counted(real, name)
     source = KafkaSource(Brokers(real.servers), [name], name)
     source.claim("run")
     admin = AdminClient({"bootstrap.servers": real.servers})
-    gone = admin.delete_records([TopicPartition(name, 0, 8)])
-    assert [future.result(20).low_watermark for future in gone.values()] == [8]
+    deletions = admin.delete_records([TopicPartition(name, 0, 8)])
+    assert [future.result(20).low_watermark for future in deletions.values()] == [8]
     reader = source.reader("run")
     reader.assign(source.partitions())
     assert [r.offset for r in read(reader, 12)] == list(range(8, 20))
@@ -161,7 +161,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_end(mock, name):
     reader = source.reader("run")
     reader.assign([one])
     read(reader, 10)
-    reader.commit({one: 25})  # as another topic of this name had it
+    reader.commit({one: 25})  # of an earlier topic of this name
     reader.close()
     again = source.reader("run")
     again.assign([one])
@@ -177,7 +177,7 @@ def test_a_topic_that_was_made_anew_is_read_from_its_end(mock, name):
     source.close()
 
 
-def test_secrets_are_not_shown_and_our_settings_are_ours():
+def test_secrets_are_not_shown_and_settings_of_the_stream_are_refused():
     brokers = Brokers("b:9092", {"sasl.username": "u", "sasl.password": "hidden"})
     source = KafkaSource(brokers, ["calls"])
     assert "hidden" not in f"{brokers!r} {brokers} {source!r} {vars(source)}"
@@ -190,7 +190,7 @@ def test_secrets_are_not_shown_and_our_settings_are_ours():
     assert "hidden" not in str(error.value)
 
 
-def test_topics_are_made_and_brokers_that_are_away_told(real, name, monkeypatch):
+def test_topics_are_made_and_missing_brokers_are_named(real, name, monkeypatch):
     KafkaSink(Brokers(real.servers), name, create_topics=True).check(
         [Partition(name, i) for i in range(3)], [name]
     )

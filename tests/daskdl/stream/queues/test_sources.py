@@ -87,8 +87,8 @@ def test_a_damaged_file_is_one_dead_letter_and_no_other_waits_for_it(client, mod
         stream = Stream(source, sink, model, ROUTES, schema="json:text")
         return stream.run(client, until_end=True, seconds=60).as_dict()
 
-    found = run()
-    assert (found["answers"], found["dead_letters"], found["read_again"]) == (6, 1, 0)
+    status = run()
+    assert (status["answers"], status["dead_letters"], status["read_again"]) == (6, 1, 0)
     (dead,) = lines_of(tmp_path / "out" / "dead")
     assert re.match("read: .*a.parquet: expected a whole Parquet file, found ", dead["reason"])
     assert run()["records"] == 0
@@ -120,7 +120,7 @@ def test_functions_as_source_and_sink(client, model, tmp_path):
     assert len(list(tmp_path.glob("g-*"))) == 30
 
 
-def test_what_is_no_folder_and_no_pattern(tmp_path):
+def test_missing_folders_and_other_patterns_are_refused(tmp_path):
     with pytest.raises(DataError, match="expected a folder, found none"):
         DirectorySource(tmp_path / "absent")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Settings of a stream, its status, and orders of other models."""
+"""Settings of a stream, its status, and orders of another model."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from daskdl.stream.worker.latency import Histogram
 from daskdl.stream.worker.orders import Report
 from tests.daskdl.stream.models import text_model
 
-GIVEN = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
+OPTIONS = {"brokers": "b:9092", "topics": "calls", "out": "routes", "model": "m.safetensors"}
 
 
-def test_options_go_before_the_file(tmp_path):
+def test_options_override_the_file(tmp_path):
     file = tmp_path / "stream.yaml"
     file.write_text(
         "control:\nseconds: 5\nworkers: 2\n"
         "in: calls\nout: elsewhere\nexactly-once: true\nkafka: {sasl.password: hidden, a: 1}\n"
         "routes: {money: specialist}\nunsure: {below: 0.4, topic: human}\n"
     )
-    options = {**GIVEN, "topics": None, "exactly_once": None, "kafka": {"a": "2"}}
-    found = configured(file, options)
-    assert (found.topics, found.out, found.exactly_once) == ("calls", "routes", True)
-    assert found.kafka == {"sasl.password": "hidden", "a": "2"}
-    assert "hidden" not in repr(found)
-    routes = found.routing()
+    options = {**OPTIONS, "topics": None, "exactly_once": None, "kafka": {"a": "2"}}
+    settings = configured(file, options)
+    assert (settings.topics, settings.out, settings.exactly_once) == ("calls", "routes", True)
+    assert settings.kafka == {"sasl.password": "hidden", "a": "2"}
+    assert "hidden" not in repr(settings)
+    routes = settings.routing()
     assert routes.topics() == ["routes", "routes.dead-letter", "specialist", "human"]
     assert routes.of("money", 0.39) == "human"
 
@@ -58,20 +58,20 @@ def test_options_go_before_the_file(tmp_path):
         ("routes: {money: 3}", "routes, money: expected a text, found 3"),
     ],
 )
-def test_a_file_that_says_nothing_useful(tmp_path, text, sentence):
+def test_invalid_files_are_refused(tmp_path, text, sentence):
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(SettingsError, match=sentence):
-        configured(tmp_path / "x.yaml", GIVEN)
+        configured(tmp_path / "x.yaml", OPTIONS)
 
 
-def test_what_is_missing_is_named():
+def test_missing_options_are_named():
     with pytest.raises(SettingsError, match="stream: expected --out, found none"):
-        configured(None, {**GIVEN, "out": None})
+        configured(None, {**OPTIONS, "out": None})
     with pytest.raises(SettingsError, match="unsure: expected a probability, below, and a topic"):
-        configured(None, {**GIVEN, "unsure": {"below": 0.5}}).routing()
+        configured(None, {**OPTIONS, "unsure": {"below": 0.5}}).routing()
 
 
-def test_settings_of_kafka_and_topics_are_looked_at_before_a_cluster_is_started(
+def test_settings_of_kafka_and_topics_are_checked_before_a_cluster_is_started(
     mock, name, model: ModelFile, tmp_path, monkeypatch
 ):
     def connect(*_, **__):
@@ -80,16 +80,16 @@ def test_settings_of_kafka_and_topics_are_looked_at_before_a_cluster_is_started(
     monkeypatch.setattr(command, "connect", connect)
     produce(mock.servers, name, 4, [b"1"])
     (tmp_path / "m.safetensors").write_bytes(model.data)
-    given = {
+    options = {
         "brokers": mock.servers, "topics": name, "out": name, "group": name,
         "model": str(tmp_path / "m.safetensors"), "dead_letter": name,
     }  # fmt: skip
     with pytest.raises(SettingsError, match=r"librdkafka, found that it says.*sasl\.passwort"):
-        command.run(configured(None, {**given, "kafka": {"sasl.passwort": "hidden"}}))
+        command.run(configured(None, {**options, "kafka": {"sasl.passwort": "hidden"}}))
     with pytest.raises(SettingsError, match=r"topic no/name: expected a topic"):
-        command.run(configured(None, {**given, "topics": "no/name"}))
+        command.run(configured(None, {**options, "topics": "no/name"}))
     with pytest.raises(AssertionError, match="a cluster was started"):
-        command.run(configured(None, given))
+        command.run(configured(None, options))
 
 
 def test_before_the_first_answer_there_is_no_latency() -> None:
@@ -108,7 +108,7 @@ def test_latencies_of_a_worker() -> None:
     assert list(table.columns[0].cells) == ["tcp://a"]
 
 
-def test_another_model_is_told_at_once_and_stays_in_view(capsys) -> None:
+def test_another_model_is_shown_at_once_and_stays_in_view(capsys) -> None:
     stream = SimpleNamespace(status=Status(ModelFile("a", b"a")))
     with shown(True) as show:
         show(stream)
@@ -163,13 +163,13 @@ def test_the_last_order_of_a_topic_counts(mock, name, tmp_path):
     with pytest.raises(ModelFileError, match="expected a model file"):
         newest(control)
     control.close()
-    again = ControlTopic(mock, name, "group")  # of a driver that begins anew
+    again = ControlTopic(mock, name, "group")  # a driver that starts again
     assert newest(again).sha256 == ModelFile.read(tmp_path / "b.safetensors").sha256
     again.close()
 
 
 def test_an_order_that_cannot_be_followed_is_passed_over(tmp_path):
-    """The thread goes on to the next."""
+    """The thread goes on to the next order."""
     good, swapped, closed = text_model(tmp_path), threading.Event(), []
 
     class Orders:

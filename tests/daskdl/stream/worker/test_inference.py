@@ -38,7 +38,7 @@ def numbers(tmp_path_factory):
     return ServedModel(number_model(tmp_path_factory.mktemp("models")))
 
 
-def test_an_answer_bears_label_probability_name_and_sha256(texts):
+def test_an_answer_has_label_probability_name_and_sha256(texts):
     outputs, dead = Inference(bytes.decode, ROUTES)(texts, records(*utterances(20)))
     assert dead == 0
     for output in outputs:
@@ -66,12 +66,12 @@ def test_an_encoder_with_its_tokenizer_answers_texts(tmp_path):
     shares = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     answers = [json.loads(output.value) for output in outputs]
     assert [answer["label"] for answer in answers] == model.classify(TEXTS)
-    told = [answer["probability"] for answer in answers]
-    np.testing.assert_allclose(told, shares.max(1), atol=1e-5)
+    probabilities = [answer["probability"] for answer in answers]
+    np.testing.assert_allclose(probabilities, shares.max(1), atol=1e-5)
 
 
 def test_a_quantized_model_answers_nearly_the_same(texts, tmp_path):
-    """Its file is a model's, with the texts' vocabulary; its layers behind the encoder are int8."""
+    """Its file has the texts' vocabulary, and its layers behind the encoder are int8."""
     file = text_model(tmp_path)
     path = tmp_path / "first.safetensors"
     words = np.random.default_rng(0).integers(1, 20, (40, 16))
@@ -100,8 +100,8 @@ def test_answers_do_not_depend_on_the_batch(texts):
 
 def test_poison_is_set_aside_with_reason_place_and_bytes(texts):
     good = utterances(5)
-    given = records(good[0], b"\xff\xfe", good[1], None, good[2])
-    outputs, dead = Inference(bytes.decode, ROUTES)(texts, given)
+    messages = records(good[0], b"\xff\xfe", good[1], None, good[2])
+    outputs, dead = Inference(bytes.decode, ROUTES)(texts, messages)
     assert dead == 2
     assert [o.topic for o in outputs] == ["routes", "dead", "routes", "dead", "routes"]
     headers = dict(outputs[1].headers)
@@ -118,7 +118,7 @@ def test_one_message_that_cannot_be_predicted_spoils_no_other(numbers):
     outputs, dead = Inference(json.loads, ROUTES)(numbers, records(*values, *nested))
     assert [o.topic for o in outputs] == ["routes", "dead", "routes", *["dead"] * 4]
     assert dead == 5
-    for value in nested:  # alone in a batch they spoil no others
+    for value in nested:  # alone in a batch they are dead letters too
         assert Inference(json.loads, ROUTES)(numbers, records(value))[1] == 1
     assert b"finite" in dict(outputs[3].headers)["reason"]
 
@@ -157,8 +157,8 @@ def test_routes_by_class_and_probability():
 
 
 def test_echo_has_the_message(texts):
-    given = records('w1 "w2" ä'.encode())
-    answer = json.loads(Inference(bytes.decode, ROUTES, echo=True)(texts, given)[0][0].value)
+    messages = records('w1 "w2" ä'.encode())
+    answer = json.loads(Inference(bytes.decode, ROUTES, echo=True)(texts, messages)[0][0].value)
     assert answer["message"] == 'w1 "w2" ä'
 
 
@@ -184,14 +184,14 @@ def test_a_file_that_is_no_model_and_one_that_does_not_fit(tmp_path):
 
 
 @pytest.mark.parametrize(("microseconds", "expected"), [(10.0, 1024), (500.0, 100), (1e5, 1)])
-def test_a_batch_takes_the_time_that_is_wanted(microseconds, expected):
+def test_batches_take_the_wanted_time(microseconds, expected):
     limit = BatchLimit(1024, 0.05)
     for _ in range(12):
         limit.worked(limit.limit, limit.limit * microseconds * 1e-6)
     assert limit.limit == pytest.approx(expected, rel=0.1)
 
 
-def test_small_batches_tell_nothing_of_large_ones():
+def test_small_batches_do_not_change_the_limit():
     limit = BatchLimit(1024, 0.05)
     for _ in range(10):
         limit.worked(limit.limit, limit.limit * 1e-5)
@@ -206,14 +206,14 @@ def test_percentiles_are_right_to_a_tenth():
     parts[0].add(values[:3000])
     parts[1].add(values[3000:])
     whole = Histogram([*parts[0].sparse(), *parts[1].sparse()])
-    found = np.array(whole.percentiles(50, 95, 99))
+    rounded = np.array(whole.percentiles(50, 95, 99))
     exact = np.percentile(values, [50, 95, 99])
-    assert (found >= exact * 0.999).all()
-    assert (found <= exact * 1.11).all()
+    assert (rounded >= exact * 0.999).all()
+    assert (rounded <= exact * 1.11).all()
 
 
 def test_no_latency_at_all():
     assert np.isnan(Histogram().percentiles(50)).all()
     early = Histogram()
-    early.add(np.array([-5.0, 1e12]))  # a clock that is behind, and one that is lost
+    early.add(np.array([-5.0, 1e12]))  # a clock that is behind, and one far ahead
     assert early.counts[0] == early.counts[-1] == 1

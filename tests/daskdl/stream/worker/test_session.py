@@ -19,6 +19,6 @@ def test_a_session_without_orders_ends_when_its_lease_is_over():
 
 
 def test_orders_within_the_lease_keep_a_session():
-    kept = session(60.0)
-    kept.order(Orders(1, (), "sha", stop=False, within=1.0))
-    assert not kept._given_up()
+    active = session(60.0)
+    active.order(Orders(1, (), "sha", stop=False, within=1.0))
+    assert not active._given_up()
