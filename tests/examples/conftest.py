@@ -26,11 +26,11 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleT
 
 @pytest.fixture(scope="session")
 def wheel(request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """Return a function that gives a wheel; it skips where that cannot be had."""
-    kept = request.config.cache.mkdir("wheels")
+    """Return a function that downloads a wheel, or skips the test."""
+    folder = request.config.cache.mkdir("wheels")
 
     def wheel(requirement: str) -> Path:
-        path = downloaded(requirement, kept)
+        path = downloaded(requirement, folder)
         if path is None:
             pytest.skip(f"{requirement} cannot be had here")
         return path

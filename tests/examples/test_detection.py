@@ -1,4 +1,4 @@
-"""The detector's example: scenes whose boxes hold the objects, and a short training."""
+"""The detector's example: scenes whose boxes surround the objects, and a short training."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def example(example, monkeypatch, wheel):
 
 
 @pytest.mark.slow
-def test_boxes_hold_what_was_pasted(example):
-    """Outside of them a scene is its photograph, here one of a single colour."""
+def test_boxes_surround_pasted_objects(example):
+    """Outside of the boxes a scene is its photograph, here of a single colour."""
     scenes = example("scenes")
     grey = np.full((90, 120, 3), 128, np.uint8)
     rng, seen = np.random.default_rng(3), set()
@@ -40,7 +40,7 @@ def test_boxes_hold_what_was_pasted(example):
     assert seen == {0, 1, 2}
 
 
-def test_no_scenes_are_told(example):
+def test_zero_scenes_are_refused(example):
     with pytest.raises(DataError, match="at least one scene to draw, found none"):
         example("detection").held_out(0, 32)
 
@@ -48,9 +48,9 @@ def test_no_scenes_are_told(example):
 def test_no_photograph_is_in_both_parts(example):
     scenes = example("scenes")
     assert not set(scenes.TRAIN) & set(scenes.TEST)
-    found = [scenes.photographs("train"), scenes.photographs("test")]
-    assert min(map(len, found)) >= 3
-    assert all(image.dtype == np.uint8 and image.shape[2] == 3 for image in (*found[0], *found[1]))
+    parts = [scenes.photographs("train"), scenes.photographs("test")]
+    assert min(map(len, parts)) >= 3
+    assert all(image.dtype == np.uint8 and image.shape[2] == 3 for image in (*parts[0], *parts[1]))
 
 
 @pytest.mark.parametrize("missing", ["skimage", "segno"])

@@ -1,4 +1,4 @@
-"""Features from store to store: what is left out, what a second call does, and a killed worker."""
+"""Features from store to store: pictures left out, second calls, and a killed worker."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def picture(seed: int, side: int = 80) -> bytes:
 
 
 def store(folder: Path, count: int = 12) -> Path:
-    """Write pictures in groups of 4, of which one is cut short, one nothing and one too large."""
+    """Write pictures in groups of 4; one is cut short, one is None and one is too large."""
     rows = [{"name": f"p{i}", "image": picture(i)} for i in range(count)]
     rows[1]["image"], rows[6]["image"] = rows[1]["image"][:300], None
     rows[7]["image"] = picture(7, side=200)
@@ -89,11 +89,11 @@ def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, caps
     report = call(example, source, out, networks)
     assert (report.pictures, report.found) == (12, 9)
     assert [name for name, _ in report.left_out] == ["p1", "p6", "p7"]
-    told = capsys.readouterr().out
-    assert "12 pictures, 9 with features" in told
-    assert "p1: expected a whole image file, found 300 bytes" in told
-    assert "p6: expected the bytes of a picture, found None" in told
-    assert "p7: expected up to 20,000 pixels, found 209 x 200" in told
+    output = capsys.readouterr().out
+    assert "12 pictures, 9 with features" in output
+    assert "p1: expected a whole image file, found 300 bytes" in output
+    assert "p6: expected the bytes of a picture, found None" in output
+    assert "p7: expected up to 20,000 pixels, found 209 x 200" in output
     rows = rows_of(out)
     assert [row["name"] for row in rows] == [f"p{i}" for i in range(12) if i not in (1, 6, 7)]
     for row in rows:
@@ -103,7 +103,7 @@ def test_each_picture_has_features_or_a_reason(example, networks, tmp_path, caps
         assert row["code"] == np.packbits(np.array(row["features"]) > 0).tobytes()
     assert len(list(out.iterdir())) == 3
 
-    # a second call does what is missing, and nothing else
+    # a second call does only the missing part
     files = sorted(out.iterdir())
     times = [file.stat().st_mtime_ns for file in files]
     files[1].unlink()
@@ -130,12 +130,12 @@ def test_a_folder_of_pictures_is_a_source(example, networks, tmp_path):
 
 @pytest.mark.slow
 def test_a_zarr_store_has_the_numbers_of_the_parquet_file(example, networks, tmp_path):
-    source = store(tmp_path / "in", 8)  # all of the second partition but one
+    source = store(tmp_path / "in", 8)  # half of the second partition is left out
     reports = [
         call(example, source, tmp_path / kind, networks, "--store", kind)
         for kind in ("parquet", "zarr", "zarr")
     ]
-    assert not reports[2].seconds  # what is there is not done again
+    assert not reports[2].seconds  # existing parts are not done again
     assert {(r.pictures, r.found) for r in reports} == {(8, 5)}
     assert reports[2].left_out == reports[0].left_out
     rows, stores = rows_of(tmp_path / "parquet"), sorted((tmp_path / "zarr").iterdir())
@@ -185,8 +185,8 @@ def test_a_look_has_a_mean_for_each_channel_and_an_order(example):
     picture = np.full((4, 4, 3), (51, 102, 204), np.uint8)
     look = example.Look.of("2,bgr,0.4/0.4/0.2,0.5")
     np.testing.assert_allclose(look([picture])[0, 0, 0], [0.8, 0.0, 0.0], atol=1e-6)
-    plain = example.Look.of("2,3,0.4")([picture])[0, 0, 0]
-    np.testing.assert_allclose(plain, [-0.8, 0.0, 1.6], atol=1e-6)
+    pixel = example.Look.of("2,3,0.4")([picture])[0, 0, 0]
+    np.testing.assert_allclose(pixel, [-0.8, 0.0, 1.6], atol=1e-6)
 
 
 @pytest.mark.parametrize("text", ["300,3,0.4,0.46,0.48,0.004", "wide", "2,3,0.1/0.2", "2,1,a"])
@@ -206,7 +206,7 @@ def test_nothing_is_computed_before_it_is_asked_for(example, networks, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_and_the_rest_is_done_when_there_is_room(example, networks, tmp_path):
+def test_a_full_disk_is_named_and_the_rest_follows_when_there_is_room(example, networks, tmp_path):
     source = store(tmp_path / "in")
     with small_disk(tmp_path / "disk", "64k") as disk:
         call(example, source, disk / "out", networks)
@@ -224,7 +224,7 @@ def test_a_full_disk_is_told_and_the_rest_is_done_when_there_is_room(example, ne
 
 
 class Deadly:
-    """A detector whose first task, of all, takes its process down after some pictures."""
+    """A detector that kills the process which uses it first."""
 
     def __init__(self, model, marker):
         self.model, self.marker = model, marker
@@ -245,18 +245,18 @@ class Deadly:
 def test_nothing_is_lost_or_twice_when_a_worker_is_killed(example, tmp_path):
     samples = SampleSet.from_parquet(store(tmp_path / "in"), image="image", name="name")
     detector, describer = models()
-    found = []
+    results = []
     for out, first in (
         (tmp_path / "a", detector),
         (tmp_path / "b", Deadly(detector, tmp_path / "m")),
     ):
-        asked = settings(example, out)
+        options = settings(example, out)
         with connect("local", workers=2):
-            reports = dask.compute(*example.graph(samples, (first, describer), asked, "here"))
+            reports = dask.compute(*example.graph(samples, (first, describer), options, "here"))
         assert sum(report.found for report in reports) == 9
-        found.append((rows_of(out), sorted(path.name for path in out.iterdir())))
+        results.append((rows_of(out), sorted(path.name for path in out.iterdir())))
     assert (tmp_path / "m").exists()
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 @pytest.mark.long
@@ -283,12 +283,12 @@ def test_a_published_detector_of_caffe(example, networks, wheel, tmp_path, monke
     )  # fmt: skip
     assert report.found >= 7
     boxes = {row["name"]: row["box"] for row in rows_of(tmp_path / "out")}
-    good = [
+    overlaps = [
         float(iou(np.float64([boxes[f"p{i}"]]), np.float64([place]))[0, 0])
         for i, place in enumerate(places)
         if f"p{i}" in boxes
     ]
-    assert np.median(good) > 0.6
+    assert np.median(overlaps) > 0.6
 
 
 def test_without_pyarrow_the_extra_is_named(example, monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""The examples on pictures learn colours of small ones, out of a folder and out of Parquet."""
+"""The examples on pictures learn colours, out of folders, tar archives and Parquet."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def files(count: int, seed: int):
         name, colour = list(COLOURS.items())[i % 3]
         noise = rng.integers(-25, 26, (36 + i % 3, 40, 3))
         pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
-        held = io.BytesIO()
-        image.fromarray(pixels).save(held, "PNG")
-        yield name, held.getvalue()
+        file = io.BytesIO()
+        image.fromarray(pixels).save(file, "PNG")
+        yield name, file.getvalue()
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def shards(tmp_path):
             with tarfile.open(tmp_path / f"{part}-{shard}.tar", "w") as archive:
                 for i, (name, data) in list(enumerate(samples))[shard::2]:
                     whole = data if i < 24 else data[:-50]
-                    held = {"png": whole, "cls": str(list(COLOURS).index(name)).encode()}
-                    for ending, content in held.items():
+                    members = {"png": whole, "cls": str(list(COLOURS).index(name)).encode()}
+                    for ending, content in members.items():
                         member = tarfile.TarInfo(f"{i:04}.{ending}")
                         member.size = len(content)
                         archive.addfile(member, io.BytesIO(content))

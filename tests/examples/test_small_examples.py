@@ -24,7 +24,7 @@ def deepbit(example):
 
 
 def write(folder, part, count, seed):
-    """Write pictures in which the label is a bright bar's row, as MNIST's files are."""
+    """Write files as MNIST's; a label is the row of the bright bar in its picture."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 10, count, dtype=np.uint8)
     x = rng.integers(0, 90, (count, 28, 28), dtype=np.uint8)
@@ -40,13 +40,13 @@ def write(folder, part, count, seed):
 def test_codes_find_pictures_of_the_same_class(deepbit, tmp_path, capsys):
     write(tmp_path, "train", 1100, 0)
     write(tmp_path, "t10k", 40, 1)
-    found = deepbit.main(
+    precisions = deepbit.main(
         ["--folder", str(tmp_path), "--epochs", "1", "--pretrain", "1", "--queries", "40"]
     )
-    assert len(found) == 5
-    chance = found["random codes"]
-    assert found["DeepBit, trunk taught five other classes"] > chance + 0.1
-    assert found["signs of principal components"] > chance + 0.1
+    assert len(precisions) == 5
+    chance = precisions["random codes"]
+    assert precisions["DeepBit, trunk taught five other classes"] > chance + 0.1
+    assert precisions["signs of principal components"] > chance + 0.1
     assert "1,100 pictures to find, 40 queries" in capsys.readouterr().out
 
 
@@ -144,14 +144,9 @@ def test_a_ranking_among_fewer(ncf):
 
 
 @pytest.mark.slow
-def test_it_learns_what_it_says():
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "own_network.py"],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=True,
-    )
+def test_a_network_of_ones_own_learns():
+    command = [sys.executable, EXAMPLES / "own_network.py"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
     match = re.search(r"accuracy on new samples: (\d\.\d+)", done.stdout)
     assert match, done.stdout
     assert float(match[1]) > 0.93

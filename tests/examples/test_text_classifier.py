@@ -38,9 +38,9 @@ def test_tells_good_from_bad(main, reviews, tmp_path, capsys):
     )  # fmt: skip
     assert accuracy > 0.62
     assert f"accuracy on 600 new texts: {accuracy:.4f}" in capsys.readouterr().out
-    found = pd.concat(map(pd.read_parquet, sorted(predictions.glob("*.parquet"))))
-    assert len(found) == 600
-    assert set(found["prediction"]) == {0, 1}
+    table = pd.concat(map(pd.read_parquet, sorted(predictions.glob("*.parquet"))))
+    assert len(table) == 600
+    assert set(table["prediction"]) == {0, 1}
 
 
 @pytest.mark.slow
@@ -76,13 +76,13 @@ def test_text_files_need_no_pyarrow(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["empty", "missing"])
-def test_texts_that_are_not_there(main, tmp_path, name):
+def test_missing_texts_are_refused(main, tmp_path, name):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=rf"{name}: expected Parquet, or a folder of \*/\*\.txt"):
         main([str(tmp_path / name)])
 
 
-def test_parquet_without_what_reads_it_says_what_to_install(main, tmp_path, monkeypatch):
+def test_parquet_without_pyarrow_names_the_extra(main, tmp_path, monkeypatch):
     (tmp_path / "reviews.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(
