@@ -1,4 +1,4 @@
-"""The current client, and calls that are awaited while an event loop goes on."""
+"""The current client, and awaited calls that do not block the event loop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def options(**more: Any) -> dict[str, Any]:
 
 
 class Asks(Callback):
-    """Has the event loop do something and waits for it: it would wait for ever in a blocked one."""
+    """Waits for an answer of the event loop, which never comes from a blocked loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop, self.threads = loop, set[int]()
@@ -57,8 +57,8 @@ def alone() -> Trainer:
 def check(trainer: Trainer, asks: Asks, alone: Trainer) -> None:
     assert digest(trainer) == digest(alone)
     for name in ("val_loss", "val_mean_absolute_error"):
-        found = [[row[name] for row in t.history.epochs] for t in (trainer, alone)]
-        assert found[0] == found[1]
+        values = [[row[name] for row in t.history.epochs] for t in (trainer, alone)]
+        assert values[0] == values[1]
     assert asks.threads
     assert threading.get_ident() not in asks.threads
 
@@ -73,27 +73,27 @@ def test_a_fit_with_an_asynchronous_client_is_awaited(
         address, trainer = cluster.scheduler_address, new()
         asks = Asks(asyncio.get_running_loop())
         async with Client(address, asynchronous=True, set_as_default=default) as mine:
-            given = {} if default else {"client": mine}
+            more = {} if default else {"client": mine}
             history = await trainer.fit(
-                problem(), engine=engine, **options(callbacks=[asks]), **given
+                problem(), engine=engine, **options(callbacks=[asks]), **more
             )
             assert history is trainer.history
-            found = await trainer.evaluate(problem(3), batch_size=8, **given)
+            scores = await trainer.evaluate(problem(3), batch_size=8, **more)
             last = trainer.history.epochs[-1]
-            assert found == {name: last[f"val_{name}"] for name in found}
+            assert scores == {name: last[f"val_{name}"] for name in scores}
         check(trainer, asks, alone)
 
     asyncio.run(program())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("with_client", [True, False])
 def test_a_fit_without_an_asynchronous_client_can_be_awaited(
-    client: Client, alone: Trainer, given: bool
+    client: Client, alone: Trainer, with_client: bool
 ) -> None:
     async def program() -> None:
         trainer, asks = new(), Asks(asyncio.get_running_loop())
-        more = {"client": client} if given else {}
+        more = {"client": client} if with_client else {}
         history = await trainer.fit_async(problem(), **options(callbacks=[asks]), **more)
         assert history is trainer.history
         check(trainer, asks, alone)
@@ -101,7 +101,7 @@ def test_a_fit_without_an_asynchronous_client_can_be_awaited(
     asyncio.run(program())
 
 
-def test_in_an_event_loop_a_fit_without_one_is_as_ever(alone: Trainer) -> None:
+def test_inside_an_event_loop_a_fit_needs_no_await(alone: Trainer) -> None:
     async def program() -> Trainer:
         trainer = new()
         trainer.fit(problem(), **options())
@@ -133,8 +133,8 @@ def test_a_cancelled_fit_ends_with_a_checkpoint_and_goes_on(tmp_path: Path, alon
             loop.call_soon_threadsafe(cancel)
             asyncio.run_coroutine_threadsafe(answered(), loop).result(30)
 
-        given = options(checkpoint=tmp_path, callbacks=[Cancels(cancel_and_wait)])
-        task = asyncio.ensure_future(new().fit_async(problem(), **given))
+        settings = options(checkpoint=tmp_path, callbacks=[Cancels(cancel_and_wait)])
+        task = asyncio.ensure_future(new().fit_async(problem(), **settings))
         with pytest.raises(asyncio.CancelledError):
             await task
         assert [t for t in threading.enumerate() if t.name.startswith("daskdl-shard")] == []
@@ -154,17 +154,17 @@ def test_the_thread_has_a_client_of_its_own(cluster: LocalCluster) -> None:
     async def program() -> None:
         address = cluster.scheduler_address
         async with Client(address, asynchronous=True, set_as_default=False) as mine:
-            own, answers = await in_thread(method, client=mine)
+            used, answers = await in_thread(method, client=mine)
             assert answers
-            assert own is not mine
-            assert own.loop.asyncio_loop is not mine.loop.asyncio_loop
-            assert own.status == "closed"
+            assert used is not mine
+            assert used.loop.asyncio_loop is not mine.loop.asyncio_loop
+            assert used.status == "closed"
 
     asyncio.run(program())
 
 
 @pytest.mark.slow
-def test_errors_come_to_who_awaits(cluster: LocalCluster, client: Client) -> None:
+def test_errors_reach_the_awaiting_caller(cluster: LocalCluster, client: Client) -> None:
     async def program() -> None:
         address = cluster.scheduler_address
         async with Client(address, asynchronous=True, set_as_default=False) as mine:
@@ -190,7 +190,7 @@ def failing(batch: Any) -> Any:
 
 
 @pytest.mark.slow
-def test_nobody_made_one_and_nothing_heavy_is_loaded():
+def test_without_a_client_distributed_is_not_imported():
     code = (
         "import sys; from daskdl.cluster.current import current_client; "
         "print(current_client(), 'distributed' in sys.modules)"
@@ -199,7 +199,7 @@ def test_nobody_made_one_and_nothing_heavy_is_loaded():
     assert run.stdout.split() == ["None", "False"]
 
 
-def test_the_client_until_it_is_closed():
+def test_a_client_is_current_until_it_is_closed():
     assert current_client() is None
     with small(0) as cluster:
         with Client(cluster) as client:

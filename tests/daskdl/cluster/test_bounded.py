@@ -1,4 +1,4 @@
-"""Calls on a cluster: in order, few at a time, and one that kills its worker is not the end."""
+"""Calls on a cluster: in order, few at a time; a call that kills its worker is reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_results_come_in_order(client):
     assert results == [((i,), i * i) for i in range(20)]
 
 
-def test_few_are_under_way(client):
+def test_few_calls_are_under_way(client):
     taken = []
 
     def arguments():
@@ -64,7 +64,7 @@ def test_an_error_in_a_call_is_raised_as_itself(client):
         list(in_order(client, lambda x: 1 // x, [(1,), (0,)], "test"))
 
 
-def test_without_a_client_few_bytes_are_worked_on_here():
+def test_without_a_client_small_work_runs_here():
     with connected(None, 1) as used:
         assert used is None
         assert list(in_order(used, abs, [(-1,), (2,)], "test")) == [((-1,), 1), ((2,), 2)]
@@ -106,22 +106,22 @@ def bare() -> Iterator[Client]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("work", "what"),
+    ("work", "stage"),
     [
         (lambda client: fit(problem(), client=client, engine="gang"), "start of the fit"),
         (lambda client: fit(problem(), client=client, engine="graph"), r"iterations 0 to \d+"),
         (lambda client: run_together(client, len), "collective len"),
     ],
 )
-def test_a_worker_without_daskdl_is_one_sentence(
-    bare: Client, work: Callable[[Client], Any], what: str
+def test_a_worker_without_daskdl_is_reported_in_one_sentence(
+    bare: Client, work: Callable[[Client], Any], stage: str
 ) -> None:
-    said = rf"^({what}|sending to workers): expected daskdl \S+ on every machine .*, install it"
-    with pytest.raises(ClusterError, match=said):
+    message = rf"^({stage}|sending to workers): expected daskdl \S+ on every machine .*, install it"
+    with pytest.raises(ClusterError, match=message):
         work(bare)
 
 
-def test_predictions_say_so_too(bare: Client) -> None:
+def test_predictions_without_daskdl_say_so_too(bare: Client) -> None:
     with bare.as_current(), pytest.raises(ClusterError, match=r"^prediction: expected daskdl"):
         network().predict(problem())
 
@@ -129,15 +129,15 @@ def test_predictions_say_so_too(bare: Client) -> None:
 def test_doctor_names_the_worker(bare: Client) -> None:
     facts = doctor.diagnosis_of(bare)
     (address,) = bare.nthreads()
-    said = f"worker {address}: expected daskdl {facts['client']['packages']['daskdl']} as here"
-    assert facts["differences"] == [f"{said}, found none; install it there"]
+    message = f"worker {address}: expected daskdl {facts['client']['packages']['daskdl']} as here"
+    assert facts["differences"] == [f"{message}, found none; install it there"]
     assert facts["workers"] == {address: {"failed": facts["differences"][0]}}
     assert facts["scheduler"]["packages"] == facts["client"]["packages"]
     json.dumps(facts)
 
 
 @pytest.mark.slow
-def test_a_scheduler_without_workers_is_told_of_and_not_waited_for_long(
+def test_a_scheduler_without_workers_is_reported_soon(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(doctor, "WORKERS_WITHIN", 0.2)
@@ -145,5 +145,5 @@ def test_a_scheduler_without_workers_is_told_of_and_not_waited_for_long(
         address = cluster.scheduler_address
         assert run(app, ["doctor", "--cluster", address]) == 4
     assert f"doctor: waiting up to 0.2 s for 1 workers at {address}, of which 0" in caplog.text
-    said = f"doctor: expected 1 workers at {address} within 0.2 s, found 0; start workers"
-    assert said in capsys.readouterr().err
+    message = f"doctor: expected 1 workers at {address} within 0.2 s, found 0; start workers"
+    assert message in capsys.readouterr().err

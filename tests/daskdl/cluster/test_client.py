@@ -1,4 +1,4 @@
-"""The engine asks a cluster where things lie, fetches and waits with deadlines."""
+"""The engine's view of a cluster: where values lie, fetches and waits with deadlines."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def fail() -> None:
 
 
 def tasks_of(client: Client, prefix: str) -> list[str]:
-    def held(dask_scheduler: object) -> list[str]:
+    def keys(dask_scheduler: object) -> list[str]:
         return [str(key) for key in dask_scheduler.tasks]  # type: ignore[attr-defined]
 
-    return [key for key in client.run_on_scheduler(held) if prefix in key]
+    return [key for key in client.run_on_scheduler(keys) if prefix in key]
 
 
-def wait_until(done: Callable[[], bool], what: str) -> None:
+def wait_until(done: Callable[[], bool], message: str) -> None:
     limit = time.monotonic() + 20
     while not done():
-        assert time.monotonic() < limit, what
+        assert time.monotonic() < limit, message
         time.sleep(0.02)
 
 
@@ -49,7 +49,7 @@ def test_workers_and_their_threads(client: Client) -> None:
     assert Cluster(client).workers("a test") == dict(client.nthreads())
 
 
-def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> None:
+def test_losses_count_ended_workers_and_name_the_memory_limit(client: Client) -> None:
     cluster = Cluster(client)
     cluster.workers("a test")
     first, last = sorted(client.nthreads())[:2]
@@ -57,11 +57,11 @@ def test_workers_that_ended_are_told_and_their_memory_limit(client: Client) -> N
     for worker, expected in ((first, False), (last, False), (first, True), ("tcp://other", False)):
         client.log_event(worker, {"action": "remove-worker", "expected": expected})
     client.log_event(last, "what a user may log there")
-    said = f"processes of 2 workers ended meanwhile, at last that of {last}"
-    wait_until(lambda: said in cluster.losses(), "the losses are not told")  # events take time
+    message = f"processes of 2 workers ended meanwhile, at last that of {last}"
+    wait_until(lambda: message in cluster.losses(), "the losses are not named")  # events take time
     client.log_event("worker-restart-memory", {"worker": last, "pid": 1, "rss": 1_900_000_000})
-    said = "1 of them by their nannies, near the memory limit, at 1.9 GB"
-    wait_until(lambda: said in cluster.losses(), "the memory limit is not told")
+    message = "1 of them by their nannies, near the memory limit, at 1.9 GB"
+    wait_until(lambda: message in cluster.losses(), "the memory limit is not named")
     with (
         dask.config.set({"daskdl.no-workers-timeout": "0s"}),
         pytest.raises(ClusterError, match=r"none for 0 s.*2 workers ended.*may have ended"),
@@ -78,7 +78,7 @@ def test_a_task_runs_where_its_key_says(client: Client) -> None:
 
 
 @pytest.mark.slow
-def test_a_wait_that_takes_long_does_not_keep_what_it_waits_for(client: Client) -> None:
+def test_a_long_wait_does_not_keep_its_tasks(client: Client) -> None:
     gc.collect()
     gc.disable()
     try:
@@ -95,19 +95,19 @@ def test_a_wait_that_takes_long_does_not_keep_what_it_waits_for(client: Client) 
 def test_a_task_whose_worker_is_gone_runs_elsewhere(client: Client) -> None:
     key = ("elsewhere", 1, 0)
     place = Place(["tcp://127.0.0.1:9"])
-    (found,) = Cluster(client).compute({key: Task(key, where)}, [key], place, "a test")
-    assert found in client.nthreads()
+    (worker,) = Cluster(client).compute({key: Task(key, where)}, [key], place, "a test")
+    assert worker in client.nthreads()
 
 
-def test_what_was_computed_is_forgotten(client: Client) -> None:
+def test_computed_tasks_are_forgotten(client: Client) -> None:
     channel, address = Cluster(client), min(client.nthreads())
     good, bad = ("good", 1, 0), ("bad", 1, 0)
     channel.compute({good: Task(good, where)}, [good], Place([address]), "a test")
-    with pytest.raises(ZeroDivisionError, match="the user's") as kept:
+    with pytest.raises(ZeroDivisionError, match="the user's") as raised:
         channel.compute({bad: Task(bad, fail)}, [bad], Place([address]), "a test")
     wait_until(lambda: not tasks_of(client, "good"), "the result is kept")
     wait_until(lambda: not tasks_of(client, "bad"), "the exception keeps its task")
-    assert kept.value.__traceback__ is not None
+    assert raised.value.__traceback__ is not None
 
 
 def test_values_lie_where_they_were_sent_and_go_round_the_scheduler(client: Client) -> None:
@@ -119,12 +119,12 @@ def test_values_lie_where_they_were_sent_and_go_round_the_scheduler(client: Clie
     assert channel.holders([future], {first: 1}) == [None]
     key = ("double", 1, 0)
     graph = {key: Task(key, np.multiply, TaskRef(future.key), 2)}
-    (found,) = channel.compute(graph, [key], Place([first]), "a test")
-    np.testing.assert_array_equal(found, 2 * array)
+    (result,) = channel.compute(graph, [key], Place([first]), "a test")
+    np.testing.assert_array_equal(result, 2 * array)
 
 
 @pytest.mark.kills
-def test_what_a_killed_worker_held_has_no_holder(client: Client) -> None:
+def test_values_of_a_killed_worker_have_no_holder(client: Client) -> None:
     channel, address = Cluster(client), min(client.nthreads())
     future = channel.send("lost", np.ones(3), address)
     (pid,) = client.run(os.getpid, workers=[address]).values()
@@ -144,14 +144,14 @@ def empty() -> Iterator[LocalCluster]:
 
 def test_it_waits_for_the_first_worker(empty: LocalCluster, caplog) -> None:
     with Client(empty, set_as_default=False) as client:
-        found: list[dict[str, int]] = []
-        asking = threading.Thread(target=lambda: found.append(Cluster(client).workers("a test")))
+        answers: list[dict[str, int]] = []
+        asking = threading.Thread(target=lambda: answers.append(Cluster(client).workers("a test")))
         with caplog.at_level("WARNING", "daskdl"):
             asking.start()
             wait_until(lambda: "no worker at" in caplog.text, "nothing is said")
         empty.scale(1)
         asking.join(30)
-        assert found == [client.nthreads()]
+        assert answers == [client.nthreads()]
         assert caplog.text.count("no worker at") == 1
 
 
@@ -169,12 +169,12 @@ def test_a_scheduler_that_is_gone_is_named(empty: LocalCluster) -> None:
         channel, address = Cluster(client), empty.scheduler_address
         channel.check_scheduler("a test", OSError())
         empty.close()
-        lost = OSError("the connection broke")
+        broken = OSError("the connection broke")
         with pytest.raises(ClusterError, match=f"a test: the scheduler at {address}"):
             channel.install(WorkerPlugin(), "a test")
         with pytest.raises(ClusterError, match=f"a test: the scheduler at {address}") as gone:
-            channel.check_scheduler("a test", lost)
-        assert gone.value.__cause__ is lost
+            channel.check_scheduler("a test", broken)
+        assert gone.value.__cause__ is broken
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_an_adaptive_cluster_is_asked_for_a_worker(empty: LocalCluster) -> None:
 
 
 def test_inside_a_task_no_client_is_the_current_one(client: Client) -> None:
-    """A fit there would wait for the thread that its own task has."""
+    """A fit there would wait for the thread that its own task occupies."""
 
     def asked() -> bool:
         distributed.get_client()  # as joblib's backend does

@@ -1,4 +1,4 @@
-"""Clusters: worker processes that come and go, schedulers that answer or not, job queues."""
+"""Clusters: worker processes that start and end, schedulers that answer or not."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ STEALING = "distributed.scheduler.work-stealing"
 
 
 def variables():
-    """Return the environment but for what stays: of pytest and of Dask."""
-    own = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID"}
-    return {name: value for name, value in os.environ.items() if name not in own}
+    """Return the environment without the variables that pytest and Dask set."""
+    ignored = {"PYTEST_CURRENT_TEST", "__DASK_PARENT_PID"}
+    return {name: value for name, value in os.environ.items() if name not in ignored}
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def _this_process_is_left_as_it_was():
 
 @pytest.fixture(scope="module")
 def running():
-    """A scheduler with an address and one worker, which another program is taken to have made."""
+    """A scheduler with an address and one worker, as if another program had started it."""
     with small(protocol="tcp://", host="127.0.0.1") as cluster:
         yield cluster
 
@@ -60,7 +60,7 @@ def has_ended(pid):
 
 
 def refused(spec, **options):
-    """Return what is said when there is no cluster; it has to be one line."""
+    """Return the error message of a failed connection, which has to be one line."""
     with pytest.raises(ClusterError) as caught, connect(spec, **options):
         pass
     assert dask.config.get("scheduler", None) is None
@@ -103,7 +103,7 @@ def test_worker_processes_end_with_the_block(monkeypatch):
 @pytest.mark.parametrize(
     ("coroutine", "heard"), [("mine.py:3", True), ("distributed/client.py:9", False)]
 )
-def test_other_tasks_than_dasks_are_still_heard_to_fail(coroutine, heard, caplog):
+def test_failures_of_other_tasks_than_dasks_are_still_logged(coroutine, heard, caplog):
     with quiet():
         logging.getLogger("asyncio").error("Task exception was never retrieved: %s", coroutine)
     assert ("never retrieved" in caplog.text) is heard
@@ -121,7 +121,7 @@ def test_two_local_clusters_at_once_and_a_second_client_of_one():
             assert inner.submit(os.getpid).result() != outer.submit(os.getpid).result()
         with connect(address) as second:
             assert second.nthreads() == outer.nthreads()
-        # Neither another cluster's end nor another client's is this one's.
+        # The end of another cluster or client does not end this one.
         assert outer.submit(pow, 2, 5).result() == 32
         assert dask.config.get(STEALING) is False
 
@@ -144,7 +144,7 @@ def test_numbers_below_one_are_refused(option):
         pass
 
 
-def test_what_is_no_cluster_is_refused():
+def test_a_spec_of_no_cluster_is_refused():
     with (
         pytest.raises(
             SettingsError, match=r"such as tcp://host:8786.*found 'node1:8786'; give one"
@@ -161,7 +161,7 @@ def test_an_address_and_a_scheduler_file_lead_to_the_scheduler(running, tmp_path
     path = tmp_path / "scheduler.json"
     with connect(running.scheduler_address) as client:
         assert client.submit(pow, 2, 5).result() == 32
-        # As client.write_scheduler_file, which fails once a worker's metrics have names of tuples.
+        # As client.write_scheduler_file, which fails if tuples name a worker's metrics.
         path.write_text(json.dumps(client.scheduler_info(), skipkeys=True))
     with connect(path) as client:
         assert client.scheduler.address == running.scheduler_address
@@ -193,19 +193,19 @@ def test_a_worker_is_no_scheduler(running):
     assert "found Worker" in refused(running.workers[0].address)
 
 
-def test_an_address_where_nobody_listens():
+def test_an_address_where_nobody_listens_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
     assert "to answer within 0.2 s, found none" in refused(address, timeout=0.2)
 
 
-def test_a_port_that_is_open_and_silent():
+def test_an_open_but_silent_port_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         assert "to answer within 0.2 s, found none" in refused(address, timeout=0.2)
 
 
-def test_a_port_of_another_program():
+def test_a_port_of_another_program_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet():
@@ -222,7 +222,7 @@ def test_a_port_of_another_program():
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("carrier-pigeon://host:1", "unknown address scheme 'carrier-pigeon'"),
         ("tcp://host", "missing port"),
@@ -230,13 +230,13 @@ def test_a_port_of_another_program():
         ("tls://127.0.0.1:1", "TLS"),  # without certificates in Dask's configuration
     ],
 )
-def test_addresses_that_cannot_be(spec, said):
-    assert said in refused(spec, timeout=1)
+def test_wrong_addresses_are_refused(spec, message):
+    assert message in refused(spec, timeout=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "found none; start the scheduler with --scheduler-file"),
         ("{", "found no address in it (JSONDecodeError"),
@@ -246,15 +246,15 @@ def test_addresses_that_cannot_be(spec, said):
         (json.dumps({"address": 8786}), "found '8786'"),
     ],
 )
-def test_scheduler_files_that_lead_nowhere(content, said, tmp_path):
+def test_wrong_scheduler_files_are_refused(content, message, tmp_path):
     path = tmp_path / "scheduler.json"
     if content is not None:
         path.write_text(content)
-    assert said in refused(str(path))
+    assert message in refused(str(path))
 
 
 def test_a_scheduler_file_that_is_being_written_is_read_when_it_is_whole(tmp_path):
-    """A script that waits until there is a file may find it empty."""
+    """A script that waits for the file may read it while it is empty."""
     path = tmp_path / "scheduler.json"
     path.touch()
     whole = threading.Timer(0.5, path.write_text, [json.dumps({"address": "tcp://host"})])
@@ -263,11 +263,11 @@ def test_a_scheduler_file_that_is_being_written_is_read_when_it_is_whole(tmp_pat
     whole.join()
 
 
-# --- job queues
+# --- connections without a block
 
 
 @pytest.mark.slow
-def test_a_connection_lives_over_cells_and_is_ended_once() -> None:
+def test_a_connection_lives_until_it_is_closed() -> None:
     logger = logging.getLogger("distributed.scheduler")
     level = logger.level
     first = connect("local", workers=1)
@@ -277,7 +277,7 @@ def test_a_connection_lives_over_cells_and_is_ended_once() -> None:
     model = nn.Linear(2, 1)
     np.testing.assert_array_equal(model.predict(x, client=second), model.predict(x, client=False))
     first.close()
-    assert logger.level == logging.CRITICAL  # the second is quiet still
+    assert logger.level == logging.CRITICAL  # the second still quiets it
     assert first.client.status == "closed"
     with second as client:
         assert client is second.client

@@ -1,4 +1,4 @@
-"""The doctor tells what a cluster's machines have and can do."""
+"""The doctor reports what a cluster's machines have and can do."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_versions_that_differ_are_named(monkeypatch):
     monkeypatch.setattr(doctor, "_version", version)
     here = {**diagnosis(), "libraries": {"a.so": "openblas 0.3.30, 4 threads"}}
     there = {**here, "packages": ONES, "libraries": {**SAME, "c.so": "openmp None, 9 threads"}}
-    found = doctor._unlike("worker tcp://a", there, here)
-    assert found == ["worker tcp://a: expected numpy 9.9 as here, found 1.0"]
+    differences = doctor._unlike("worker tcp://a", there, here)
+    assert differences == ["worker tcp://a: expected numpy 9.9 as here, found 1.0"]
     there["libraries"] = {"c.so": "mkl 2024.2, 4 threads"}
     assert doctor._unlike("worker tcp://a", there, here)[1:] == [
         "worker tcp://a: expected libraries openblas 0.3.30 as here, found mkl 2024.2"
@@ -62,7 +62,7 @@ def test_one_worker_has_no_network():
         assert doctor.diagnosis_of(client)["network"] == {}
 
 
-def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
+def test_a_missing_kernel_cache_is_writable(tmp_path: Path):
     assert doctor._folder(tmp_path / "not" / "made") == {
         "folder": str(tmp_path / "not" / "made"),
         "writable": True,
@@ -71,7 +71,7 @@ def test_a_kernel_cache_that_is_not_there_yet(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="has other kernels")
-def test_the_kernels_that_openblas_took_are_told():
+def test_the_kernels_that_openblas_took_are_reported():
     script = "import json, daskdl.cluster.doctor as d; print(json.dumps(d.diagnosis()))"
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}
     done = subprocess.run(
@@ -84,7 +84,7 @@ def test_the_kernels_that_openblas_took_are_told():
     assert all(" Nehalem, " in text for text in taken)
 
 
-def test_what_dask_hands_down_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configuration_inherited_from_dask_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_INTERNAL_INHERIT_CONFIG", "secret")
     monkeypatch.setenv("DASK_DASKDL__THREADS", "2")
     facts = doctor.diagnosis()

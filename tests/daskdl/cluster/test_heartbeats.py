@@ -7,7 +7,7 @@ import threading
 import time
 
 import dask
-import distributed  # noqa: F401  which teaches pickle all exceptions that there are by then
+import distributed  # noqa: F401  registers the exceptions that exist by then with pickle
 import pytest
 
 from daskdl.cluster.failures import TaskError
@@ -37,7 +37,7 @@ def story() -> Story:
     return story
 
 
-def test_who_sends_nothing_for_eight_seconds_while_others_do_is_silent(story: Story) -> None:
+def test_a_worker_that_sends_nothing_for_eight_seconds_is_silent(story: Story) -> None:
     assert story.look("a", "b", times=3) == set()
     assert story.look("a", "b") == {"c"}
     assert story.heartbeats.silent["c"] == 8
@@ -45,24 +45,24 @@ def test_who_sends_nothing_for_eight_seconds_while_others_do_is_silent(story: St
     assert story.look("a", times=4) == {"b", "c"}
 
 
-def test_who_sends_again_was_slow_and_is_not_taken_for_silent_any_more(story: Story) -> None:
+def test_a_worker_that_sends_again_is_not_silent_any_more(story: Story) -> None:
     assert story.look("a", "b", times=5) == {"c"}
     assert story.look("a", "b", "c") == set()
     assert story.look("a", "b", times=50) == set()
     assert story.look("a", times=5) == {"b"}
 
 
-def test_a_scheduler_that_hears_nobody_is_what_is_silent(story: Story) -> None:
+def test_no_worker_is_silent_if_the_scheduler_hears_nobody(story: Story) -> None:
     assert story.look(times=50) == set()
 
 
 @pytest.mark.parametrize("pause", [60, 3600])
 def test_a_long_time_between_two_looks_counts_little(story: Story, pause: float) -> None:
-    assert story.look("a", after=pause) == set()  # busy: it has not yet read what b and c sent
+    assert story.look("a", after=pause) == set()  # the scheduler has not yet read b and c
     assert story.look("a", "b", "c") == set()
 
 
-def test_who_has_left_is_forgotten_and_who_joins_has_its_time(story: Story) -> None:
+def test_a_worker_that_left_is_forgotten_and_a_new_one_has_its_time(story: Story) -> None:
     story.look("a", "b", times=5)
     del story.seen["c"]
     assert story.look("a", "b") == set()
@@ -81,7 +81,7 @@ def test_the_time_is_a_setting_and_grows_where_heartbeats_are_rare() -> None:
     with dask.config.set({"daskdl.heartbeat-timeout": "4 s"}):
         few = Story("a", "b")
         few.look("a", "b")
-        assert few.look("a", times=2) == set()  # five that are missed, of one in a second
+        assert few.look("a", times=2) == set()  # in 4 s, less than five are missed
         assert few.look("a") == {"b"}
 
 
@@ -92,14 +92,14 @@ class Unpicklable(Exception):  # noqa: N818
 
 
 class TwoArguments(Exception):  # noqa: N818
-    """Pickles, but does not come back."""
+    """Pickles, but does not unpickle."""
 
     def __init__(self, one: str, two: str) -> None:
         super().__init__(f"{one} and {two}")
 
 
 @pytest.mark.parametrize(
-    ("cause", "kind", "said"),
+    ("cause", "kind", "message"),
     [
         (KeyError("x"), KeyError, "shard 3: KeyError: 'x'"),
         (Unpicklable("no"), RuntimeError, "shard 3: RuntimeError: Unpicklable: no"),
@@ -107,9 +107,9 @@ class TwoArguments(Exception):  # noqa: N818
     ],
 )
 def test_an_error_pickles_whatever_its_cause(
-    cause: Exception, kind: type[Exception], said: str
+    cause: Exception, kind: type[Exception], message: str
 ) -> None:
     raised, came_from = pickle.loads(pickle.dumps(TaskError("shard 3", cause))).for_caller()
     assert isinstance(raised, TrainingError)
-    assert str(raised) == said
+    assert str(raised) == message
     assert type(came_from) is kind

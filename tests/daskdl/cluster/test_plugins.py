@@ -27,17 +27,17 @@ def workers() -> Iterator[Client]:
 
 
 class Leaving(WorkerPlugin):
-    """The first workers that set it up break their connections, and leave if they are to."""
+    """The first workers that set it up break their connections, and close if ``whole``."""
 
     name, idempotent = "leaving", True
-    left = 0
+    losses = 0
 
     def __init__(self, leaving: int, whole: bool) -> None:
         self.leaving, self.whole = leaving, whole
 
     async def setup(self, worker: Worker) -> None:
-        if Leaving.left < self.leaving:
-            Leaving.left += 1
+        if Leaving.losses < self.leaving:
+            Leaving.losses += 1
             for comm in list(worker._comms):
                 comm.abort()
             if self.whole:
@@ -46,15 +46,15 @@ class Leaving(WorkerPlugin):
 
 
 def test_a_lost_worker_is_passed_over(workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Leaving, "left", 0)
+    monkeypatch.setattr(Leaving, "losses", 0)
     Cluster(workers).install(Leaving(1, True), "a test")
-    assert Leaving.left == 1
-    found = workers.run(lambda dask_worker: "leaving" in dask_worker.plugins)
-    assert list(found.values()) == [True, True]
+    assert Leaving.losses == 1
+    installed = workers.run(lambda dask_worker: "leaving" in dask_worker.plugins)
+    assert list(installed.values()) == [True, True]
 
 
-def test_losses_without_end_are_told(workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Leaving, "left", 0)
+def test_losses_without_end_are_reported(workers: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Leaving, "losses", 0)
     with pytest.raises(ClusterError, match=r"^a test: .* found that 5 times one was lost \("):
         Cluster(workers).install(Leaving(1000, False), "a test")
 
@@ -72,14 +72,14 @@ def test_each_worker_has_its_share_and_none_moves_without_need(holders, workers)
     share = {w: -(-len(holders) * n // sum(workers.values())) for w, n in workers.items()}
     load = Counter(owners)
     assert all(load[w] <= share[w] for w in load)
-    held = Counter(holders)
+    counts = Counter(holders)
     for w, most in share.items():
         stayed = sum(h == o == w for h, o in zip(holders, owners, strict=True))
-        assert stayed == min(held[w], most)
+        assert stayed == min(counts[w], most)
 
 
 @given(holders_of, workers_of)
-def test_what_is_placed_once_stays(holders, workers) -> None:
+def test_placed_shards_stay(holders, workers) -> None:
     owners = assign(holders, workers)
     assert assign(owners, dict(reversed(workers.items()))) == owners
 
@@ -108,7 +108,7 @@ def test_every_default_is_of_its_kind() -> None:
         kinds.get(name, seconds)(name)
 
 
-def test_what_the_user_sets_rules() -> None:
+def test_settings_of_the_user_rule() -> None:
     with dask.config.set({"daskdl.group-time": "90 ms", "daskdl.threads": 3}):
         assert seconds("group-time") == 0.09
         assert setting("threads") == 3
@@ -124,7 +124,7 @@ def test_what_the_user_sets_rules() -> None:
 
 
 @pytest.mark.parametrize("value", ["soon", "5 parsecs", "", None, -1, [1]])
-def test_what_is_no_duration_is_refused(value: object) -> None:
+def test_a_wrong_duration_is_refused(value: object) -> None:
     with dask.config.set({"daskdl.stall-timeout": value}), pytest.raises(SettingsError) as raised:
         seconds("stall-timeout")
     assert str(raised.value) == (
@@ -134,7 +134,7 @@ def test_what_is_no_duration_is_refused(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["two", 0, -1, 1.5, True, None])
-def test_what_is_no_number_is_refused(value: object) -> None:
+def test_a_wrong_number_is_refused(value: object) -> None:
     with (
         dask.config.set({"daskdl.attempts": value}),
         pytest.raises(SettingsError, match=r"daskdl\.attempts: expected a whole number .* found"),

@@ -30,20 +30,20 @@ def over_sockets(
     Returns
     -------
     list
-        By rank; what a rank raised is raised.
+        The results by rank; the error of a rank is raised.
     """
     addresses = tuple(f"rank-{r}" for r in range(max(owners) + 1))
     group = Gang("g", addresses, tuple(owners), patience, buckets)
-    ends: list[dict[int, PeerSocket]] = [{} for _ in addresses]
+    sockets: list[dict[int, PeerSocket]] = [{} for _ in addresses]
     for rank in range(len(addresses)):
         for peer in group.plan(rank).peers:
-            if peer not in ends[rank]:
+            if peer not in sockets[rank]:
                 one, other = socket.socketpair()
-                ends[rank][peer], ends[peer][rank] = PeerSocket(one), PeerSocket(other)
+                sockets[rank][peer], sockets[peer][rank] = PeerSocket(one), PeerSocket(other)
 
     def run(rank: int) -> Any:
-        names = {peer: group.name(peer) for peer in ends[rank]}
-        transport = SocketTransport(ends[rank], patience, lambda: exchange._ended())
+        names = {peer: group.name(peer) for peer in sockets[rank]}
+        transport = SocketTransport(sockets[rank], patience, lambda: exchange._ended())
         exchange = Exchange("run", 0, names, transport, patience)
         comm = Communicator(group, rank, exchange)
         try:
@@ -75,7 +75,7 @@ class Pair:
         return Exchange.open(self.rendezvous[rank], run, attempt, rank, peers, names, patience)
 
     def opened(self, run: str, attempt: int = 0, patience: float = 20.0) -> list[Exchange]:
-        """Return two that are connected."""
+        """Return two connected exchanges."""
         opening = [
             self.threads.submit(self.open, rank, run, attempt, patience) for rank in range(2)
         ]

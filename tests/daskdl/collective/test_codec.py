@@ -34,7 +34,7 @@ Vector = Any
 def nearest(x: Vector) -> Vector:
     """Return the nearest bfloat16 by arithmetic: 8 bits of mantissa, ties to even."""
     _, exponent = np.frexp(x.astype(np.float64))
-    exponent = np.maximum(exponent, -125)  # below, numbers are further apart
+    exponent = np.maximum(exponent, -125)  # subnormal numbers have a fixed spacing
     scale = np.ldexp(1.0, 8 - exponent)
     with np.errstate(over="ignore"):
         return (np.rint(x.astype(np.float64) * scale) / scale).astype(np.float32)
@@ -51,18 +51,18 @@ def numbers(n: int = 4096) -> Vector:
 def test_the_first_numbers_are_rounded_and_the_others_kept() -> None:
     x = numbers()
     for rounded in (0, 1, 4000, x.size, x.size + 7, -3):
-        words, found = encode(x, rounded), np.zeros_like(x)
+        words, decoded = encode(x, rounded), np.zeros_like(x)
         assert words.size == encoded_size(x.size, rounded)
-        decode(words, rounded, found)
+        decode(words, rounded, decoded)
         k = min(max(rounded, 0), x.size)
-        np.testing.assert_array_equal(found[:k], nearest(x[:k]))
-        np.testing.assert_array_equal(found[k:], x[k:])
+        np.testing.assert_array_equal(decoded[:k], nearest(x[:k]))
+        np.testing.assert_array_equal(decoded[k:], x[k:])
         round_in_place(x_copy := x.copy(), rounded)
-        np.testing.assert_array_equal(x_copy, found)
+        np.testing.assert_array_equal(x_copy, decoded)
 
 
 @given(st.floats(width=32, allow_nan=False))
-def test_what_is_rounded_stays(number: float) -> None:
+def test_rounding_twice_changes_nothing(number: float) -> None:
     once = np.array([number], np.float32)
     round_in_place(once, 1)
     twice = once.copy()
@@ -73,9 +73,9 @@ def test_what_is_rounded_stays(number: float) -> None:
 def test_nan_stays_nan() -> None:
     bits = np.array([0x7F800001, 0xFFFFFFFF, 0x7FC00000], np.uint32)
     x = bits.view(np.float32)
-    found = np.zeros(3, np.float32)
-    decode(encode(x, 3), 3, found)
-    assert np.isnan(found).all()
+    decoded = np.zeros(3, np.float32)
+    decode(encode(x, 3), 3, decoded)
+    assert np.isnan(decoded).all()
     assert np.isnan(add_rounded(x.copy(), np.ones(3, np.float32), 3)).all()
 
 
@@ -84,15 +84,15 @@ def test_operands_are_rounded_and_the_sum_is_not() -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         want = nearest(a) + nearest(b)
         want[4000:] = a[4000:] + b[4000:]
-        found = add_rounded(a.copy(), b, 4000)
-    np.testing.assert_array_equal(found, want)
+        total = add_rounded(a.copy(), b, 4000)
+    np.testing.assert_array_equal(total, want)
 
 
 TABLES = ((9, 2), (4, 3))
 
 
 def payload(shard: int, size: int) -> Payload:
-    """Return a shard's numbers and rows, whose sum is another in every other order."""
+    """Return a shard's numbers and rows, whose sum depends on the order of additions."""
     rng = np.random.default_rng(shard)
     vector = (rng.normal(size=size) * 10.0 ** rng.integers(-3, 4)).astype(np.float32)
     rows = []
@@ -123,7 +123,7 @@ owners_of = st.integers(1, 5).flatmap(
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(owners=owners_of, size=st.sampled_from([1, 17, 100, 333]), data=st.data())
-def test_sums_are_the_trees_and_everybody_gets_them(owners: Any, size: int, data: Any) -> None:
+def test_every_rank_gets_the_sums_of_the_tree(owners: Any, size: int, data: Any) -> None:
     shards = st.integers(0, len(owners) - 1)
     empty = data.draw(st.sets(shards, max_size=len(owners) - 1), "shards without samples")
     leaves = [None if s in empty else payload(s, size) for s in range(len(owners))]
@@ -131,7 +131,7 @@ def test_sums_are_the_trees_and_everybody_gets_them(owners: Any, size: int, data
     want = top[0] if len(top) == 1 else plus(*top)
 
     def function(comm: Communicator) -> Any:
-        reduction, found = Reduction(comm.plan, size, tables=TABLES), []
+        reduction, result = Reduction(comm.plan, size, tables=TABLES), []
         for t in range(2):  # the memory is used again
             reduction.begin()
             for s in comm.shards:
@@ -146,8 +146,8 @@ def test_sums_are_the_trees_and_everybody_gets_them(owners: Any, size: int, data
                     assert rows.part(first, stop).ids.tolist() == [
                         i for i in rows.ids if first <= i < stop
                     ]
-            found = [vector, comm.all_gather(vector, t, rows=total.rows)]
-        return found
+            result = [vector, comm.all_gather(vector, t, rows=total.rows)]
+        return result
 
     for vector, rows in over_sockets(owners, function):
         np.testing.assert_array_equal(vector, want.vector)
@@ -181,11 +181,11 @@ def test_all_reduce_of_one_array_a_shard() -> None:
     def function(comm: Communicator) -> Any:
         return comm.all_reduce({s: np.full((2, 3), s + 1) for s in comm.shards if s != 2})
 
-    for found in over_sockets([0, 1, 1, 2], function):
-        np.testing.assert_array_equal(found, np.full((2, 3), 1 + 2 + 4, np.float32))
+    for total in over_sockets([0, 1, 1, 2], function):
+        np.testing.assert_array_equal(total, np.full((2, 3), 1 + 2 + 4, np.float32))
 
 
-def test_all_reduce_says_what_it_takes() -> None:
+def test_all_reduce_names_the_arrays_that_it_needs() -> None:
     with pytest.raises(ValueError, match=r"an array for each shard \[0, 1\].*pass a dict"):
         over_sockets([0, 0], lambda comm: comm.all_reduce(np.ones(2)))
     with pytest.raises(ValueError, match=r"arrays of one shape for shards among \[0\].*\(2,\)"):
@@ -194,16 +194,16 @@ def test_all_reduce_says_what_it_takes() -> None:
 
 def test_notes_go_down_and_arrays_come_up_by_rank() -> None:
     def function(comm: Communicator) -> Any:
-        told = comm.broadcast({"request": [b"x", 2]} if comm.rank == 0 else None)
-        own = np.arange(comm.rank + 1.0)
-        gathered = comm.gather([comm.rank], [own, own + 1])
+        message = comm.broadcast({"request": [b"x", 2]} if comm.rank == 0 else None)
+        array = np.arange(comm.rank + 1.0)
+        gathered = comm.gather([comm.rank], [array, array + 1])
         comm.barrier()
-        return told, gathered
+        return message, gathered
 
-    found = over_sockets([2, 0, 1, 3, 0], function)
-    assert all(told == {"request": [b"x", 2]} for told, _ in found)
-    assert [up for _, up in found[1:]] == [None] * 3
-    for rank, (note, (one, other)) in enumerate(found[0][1]):
+    results = over_sockets([2, 0, 1, 3, 0], function)
+    assert all(message == {"request": [b"x", 2]} for message, _ in results)
+    assert [up for _, up in results[1:]] == [None] * 3
+    for rank, (note, (one, other)) in enumerate(results[0][1]):
         assert note == [rank]
         np.testing.assert_array_equal(one, np.arange(rank + 1.0))
         np.testing.assert_array_equal(other, np.arange(rank + 1.0) + 1)
@@ -214,8 +214,8 @@ def test_one_rank_speaks_to_itself() -> None:
         comm.barrier()
         return comm.broadcast(1), comm.gather(2, [np.ones(2)])
 
-    ((told, [(note, (array,))]),) = over_sockets([0, 0], function)
-    assert (told, note) == (1, 2)
+    ((message, [(note, (array,))]),) = over_sockets([0, 0], function)
+    assert (message, note) == (1, 2)
     np.testing.assert_array_equal(array, np.ones(2))
 
 
@@ -230,7 +230,7 @@ def test_a_rank_that_fails_ends_it_on_all() -> None:
         over_sockets([0, 1], function)
 
 
-def test_a_rank_that_is_elsewhere_is_found_out() -> None:
+def test_a_rank_at_another_step_is_refused() -> None:
     def function(comm: Communicator) -> None:
         comm.all_gather(np.zeros(64, np.float32), step=comm.rank)
 
@@ -238,7 +238,7 @@ def test_a_rank_that_is_elsewhere_is_found_out() -> None:
         over_sockets([0, 1], function)
 
 
-def test_members_share_the_vector_out() -> None:
+def test_members_cover_the_vector_once() -> None:
     every = plans([0, 0, 1, 2, 1])
     covered = [i for p in every for span in p.owned for i in range(1000)[slice_of(span, 1000)]]
     assert sorted(covered) == list(range(1000))

@@ -45,7 +45,7 @@ def test_arrays_arrive_in_the_places_given(workers: Pair, run: str) -> None:
     other.close()
 
 
-def test_what_is_sent_last_arrives_though_the_sender_closes(workers: Pair, run: str) -> None:
+def test_the_last_message_arrives_though_the_sender_closes(workers: Pair, run: str) -> None:
     one, other = workers.opened(run)
     large, place = np.ones(4_000_000, np.float32), np.zeros(4_000_000, np.float32)
     one.swap(0, "weights", {1: (0, [large])}, {})
@@ -96,7 +96,7 @@ def test_a_peer_that_is_late_is_named(workers: Pair, run: str) -> None:
     other.close()
 
 
-def test_words_come_in_order_and_answers_to_whom_they_are_for() -> None:
+def test_requests_come_in_order_and_answers_by_their_number() -> None:
     mailbox = Mailbox()
     assert mailbox.put("a")
     assert mailbox.put("b")
@@ -108,21 +108,21 @@ def test_words_come_in_order_and_answers_to_whom_they_are_for() -> None:
     assert not mailbox.answer(3).done()
 
 
-def test_a_member_to_which_nothing_is_said_leaves() -> None:
+def test_a_member_without_requests_leaves() -> None:
     mailbox = Mailbox()
     assert mailbox.take(0.01) is None
     assert not mailbox.put("too late")
 
 
-def test_nobody_waits_at_one_that_is_closed() -> None:
+def test_nobody_waits_at_a_closed_mailbox() -> None:
     mailbox = Mailbox()
     with ThreadPoolExecutor(2) as threads:
-        word, answer = (
+        request, answer = (
             threads.submit(mailbox.take, 60),
             threads.submit(mailbox.answer(0).result, 60),
         )
         mailbox.close()
-        assert word.result(30) is None
+        assert request.result(30) is None
         assert answer.result(30) is None
     assert not mailbox.put("a")
     mailbox.give(0, "nobody asks any more")

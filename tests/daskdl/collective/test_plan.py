@@ -1,4 +1,4 @@
-"""Plans: who adds and owns which numbers, of a vector and of its buckets."""
+"""Plans: which rank adds and owns which numbers of a vector and of its buckets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, joined, p
 from daskdl.collective.reduction import Reduction
 from daskdl.collective.tree import fold
 
-Held = dict[Node, list[tuple[Span, str]]]
+Nodes = dict[Node, list[tuple[Span, str]]]
 
 
 def canonical(shards: int) -> str:
@@ -28,37 +28,37 @@ def canonical(shards: int) -> str:
     return top[0] if len(top) == 1 else f"({top[0]}+{top[1]})"
 
 
-def find(held: Held, node: Node, span: Span) -> str:
-    for (a, b), text in held.get(node, []):
+def find(nodes: Nodes, node: Node, span: Span) -> str:
+    for (a, b), text in nodes.get(node, []):
         if a <= span[0] and span[1] <= b:
             return text
     raise AssertionError(f"{span} of {node} is not here")
 
 
-def reduced(every: Sequence[Plan], owners: Sequence[int]) -> list[Held]:
-    """Carry out the reduction with texts for numbers; return what each member holds."""
-    held: list[Held] = [
+def reduced(every: Sequence[Plan], owners: Sequence[int]) -> list[Nodes]:
+    """Carry out the reduction with texts for numbers; return the nodes of each member."""
+    members: list[Nodes] = [
         {(0, s): [(WHOLE, str(s))] for s, owner in enumerate(owners) if owner == m}
         for m in range(len(every))
     ]
-    for plan, own in zip(every, held, strict=True):
+    for plan, nodes in zip(every, members, strict=True):
         for left, right, result in plan.local:
-            text = f"({find(own, left, WHOLE)}+{find(own, right, WHOLE)})"
-            own[result] = [(WHOLE, text)]
+            text = f"({find(nodes, left, WHOLE)}+{find(nodes, right, WHOLE)})"
+            nodes[result] = [(WHOLE, text)]
     for i in range(len(every[0].reduce)):
         sent = [
-            (peer, node, span, find(held[m], node, span))
+            (peer, node, span, find(members[m], node, span))
             for m, plan in enumerate(every)
             for peer, parts in plan.reduce[i].sends.items()
             for node, span in parts
         ]
         for peer, node, span, text in sent:
-            held[peer].setdefault(node, []).append((span, text))
-        for own, plan in zip(held, every, strict=True):
+            members[peer].setdefault(node, []).append((span, text))
+        for nodes, plan in zip(members, every, strict=True):
             for left, right, result, span in plan.reduce[i].adds:
-                text = f"({find(own, left, span)}+{find(own, right, span)})"
-                own.setdefault(result, []).append((span, text))
-    return held
+                text = f"({find(nodes, left, span)}+{find(nodes, right, span)})"
+                nodes.setdefault(result, []).append((span, text))
+    return members
 
 
 @st.composite
@@ -72,9 +72,9 @@ def shards_of_members(draw: Callable[..., list[int]]) -> list[int]:
 def test_members_come_to_the_canonical_sum_of_all_numbers(owners: list[int]) -> None:
     every = plans(owners)
     covered = []
-    for plan, own in zip(every, reduced(every, owners), strict=True):
+    for plan, nodes in zip(every, reduced(every, owners), strict=True):
         for start, stop in plan.owned:
-            pieces = [(s, t) for s, t in own[plan.root] if start <= s[0] and s[1] <= stop]
+            pieces = [(s, t) for s, t in nodes[plan.root] if start <= s[0] and s[1] <= stop]
             assert joined([span for span, _ in pieces]) == [(start, stop)]
             assert {text for _, text in pieces} == {canonical(len(owners))}
             covered.append((start, stop))
@@ -98,7 +98,7 @@ def test_members_get_each_number_once(owners: list[int]) -> None:
 
 
 @given(owners=shards_of_members())
-def test_what_one_sends_the_other_waits_for(owners: list[int]) -> None:
+def test_each_send_has_its_receive(owners: list[int]) -> None:
     every = plans(owners)
     for name in ("reduce", "gather"):
         for m, plan in enumerate(every):
@@ -115,14 +115,14 @@ def messages(plan: Plan) -> int:
 
 
 @pytest.mark.parametrize("members", [2, 8, 64])
-def test_messages_are_few_and_of_no_more_numbers_than_must_be(members: int) -> None:
+def test_messages_are_few_and_carry_only_the_numbers_needed(members: int) -> None:
     plan = plans(list(range(members)))[0]
     assert messages(plan) == 2 * (members.bit_length() - 1)
     sent = [b - a for s in plan.reduce for parts in s.sends.values() for _, (a, b) in parts]
     assert sum(sent) == 1 - Fraction(1, members)
 
 
-def test_who_has_all_shards_speaks_to_nobody() -> None:
+def test_a_rank_with_all_shards_sends_nothing() -> None:
     (plan,) = plans([0] * 5)
     assert plan.peers == []
     assert plan.owned == [WHOLE]
@@ -130,7 +130,7 @@ def test_who_has_all_shards_speaks_to_nobody() -> None:
 
 
 @pytest.mark.parametrize("shards", range(1, 10))
-def test_the_sums_are_the_trees(shards: int) -> None:
+def test_additions_follow_the_tree(shards: int) -> None:
     texts = {(0, s): str(s) for s in range(shards)}
     steps, root = additions(shards)
     for left, right, result in steps:
@@ -173,7 +173,7 @@ def test_ranks_own_a_part_of_each_bucket_and_together_the_whole(
             ]
             assert all(part.span[0] <= a <= b <= part.span[1] for a, b in spans)
         assert {peer for part in parts for peer in part.peers} == set(plan.peers)
-        # A message of the whole plan has what the buckets' messages of that round have.
+        # In each round, a message of the whole plan joins the messages of its buckets.
         for i, round_ in enumerate(plan.gather):
             for peer, spans in round_.receives.items():
                 assert spans == [s for part in parts for s in part.gather[i].receives[peer]]
@@ -191,8 +191,8 @@ def test_a_rank_has_a_name_for_errors() -> None:
 
 @given(size=st.integers(0, 1000), cuts=st.lists(st.fractions(0, 1), max_size=9))
 def test_parts_of_a_vector_cover_it_once(size: int, cuts: list[Fraction]) -> None:
-    ends = sorted({Fraction(0), Fraction(1), *cuts})
-    slices = [slice_of(span, size) for span in pairwise(ends)]
+    bounds = sorted({Fraction(0), Fraction(1), *cuts})
+    slices = [slice_of(span, size) for span in pairwise(bounds)]
     covered = [i for s in slices for i in range(s.start, s.stop)]
     assert covered == list(range(size))
     assert all(s.start % UNIT == 0 or s.start == size for s in slices)
@@ -216,7 +216,7 @@ Leaves = list[str | None]
 
 
 def halved(leaves: Leaves, first: int, size: int) -> str | None:
-    """Recursive halving of ``size`` leaves, a power of two, as the definition has it."""
+    """Recursive halving of ``size`` leaves, a power of two, by its definition."""
     if size == 1:
         return leaves[first] if first < len(leaves) else None
     half = size // 2
@@ -225,12 +225,12 @@ def halved(leaves: Leaves, first: int, size: int) -> str | None:
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
-def test_the_tree_is_recursive_halving_whichever_leaves_there_are(there: list[bool]) -> None:
-    leaves: Leaves = [f"{i}," if yes else None for i, yes in enumerate(there)]
+def test_the_tree_is_recursive_halving_of_any_leaves(present: list[bool]) -> None:
+    leaves: Leaves = [f"{i}," if here else None for i, here in enumerate(present)]
     half = max(1, 2 ** math.ceil(math.log2(len(leaves))) // 2)
     expected = [halved(leaves, first, half) for first in (0, half)]
-    found = fold(leaves, lambda level, shard, left, right: f"({left}{right})")
-    assert found == [tree for tree in expected if tree]
+    trees = fold(leaves, lambda level, shard, left, right: f"({left}{right})")
+    assert trees == [tree for tree in expected if tree]
 
 
 @given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=40))
@@ -254,26 +254,26 @@ def test_a_node_is_named_by_its_level_and_first_shard(n: int) -> None:
 
 
 @given(st.integers(1, 40), st.integers(0, 9))
-def test_all_ranks_hang_on_the_first_over_connections_that_they_have(n: int, more: int) -> None:
-    of_all = plans([*range(n), *(s % n for s in range(more))])
-    found = broadcast_tree(of_all)
-    assert found[0].parent is None
-    assert sorted(found[0].below) == list(range(n))
-    for rank, place in enumerate(found):
-        below = [r for child in place.children for r in found[child].below]
+def test_the_broadcast_tree_reaches_all_ranks_over_known_peers(n: int, more: int) -> None:
+    every = plans([*range(n), *(s % n for s in range(more))])
+    places = broadcast_tree(every)
+    assert places[0].parent is None
+    assert sorted(places[0].below) == list(range(n))
+    for rank, place in enumerate(places):
+        below = [r for child in place.children for r in places[child].below]
         assert place.below == [rank, *below]
         for child in place.children:
-            assert found[child].parent == rank
-            assert child in of_all[rank].peers
+            assert places[child].parent == rank
+            assert child in every[rank].peers
 
 
 @pytest.mark.slow
-def test_the_way_to_the_last_of_many_is_short() -> None:
-    found = broadcast_tree(plans(range(256)))
-    assert len(found[0].children) == 8
+def test_the_broadcast_tree_of_many_ranks_is_flat() -> None:
+    places = broadcast_tree(plans(range(256)))
+    assert len(places[0].children) == 8
     depth = {0: 0}
-    for rank in found[0].below[1:]:
-        parent = found[rank].parent
+    for rank in places[0].below[1:]:
+        parent = places[rank].parent
         assert parent is not None
         depth[rank] = depth[parent] + 1
     assert max(depth.values()) == 8
@@ -285,13 +285,13 @@ def test_sums_of_own_shards_leave_one_vector() -> None:
     want = (leaves[0] + leaves[1]) + (leaves[2] + leaves[3])
     for s, leaf in enumerate(leaves):
         reduction.put(s, Payload(leaf.copy(), sums=(float(s),)))
-    assert len([held for held in reduction._held.values() if held.pieces]) == 1
+    assert len([partial for partial in reduction._held.values() if partial.pieces]) == 1
     total = reduction.total()
     np.testing.assert_array_equal(total.vector, want)
     assert total.sums == (6.0,)
 
 
-def test_shards_without_samples_alone_make_no_sum() -> None:
+def test_shards_without_samples_have_no_sum() -> None:
     reduction = Reduction(plans([0, 0])[0], 8)
     for s in range(2):
         reduction.put(s, None)

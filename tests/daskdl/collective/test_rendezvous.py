@@ -30,7 +30,7 @@ def call(rendezvous: Rendezvous, work: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run_coroutine_threadsafe(work, loop).result(20)
 
 
-def test_either_may_come_first(workers: Pair, run: str) -> None:
+def test_either_rank_may_come_first(workers: Pair, run: str) -> None:
     for attempt, first in enumerate((0, 1)):
         waiting = workers.threads.submit(workers.open, first, run, attempt)
         other = workers.open(1 - first, run, attempt)
@@ -40,14 +40,14 @@ def test_either_may_come_first(workers: Pair, run: str) -> None:
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_waiting_for_one_who_does_not_come_ends(workers: Pair, run: str, rank: int) -> None:
-    # Who connects finds the address open, and that nobody speaks.
+def test_waiting_for_an_absent_peer_ends(workers: Pair, run: str, rank: int) -> None:
+    # The rank that connects finds the address open, but receives nothing.
     why = "did not come within" if rank == 0 else "sent nothing for"
     with pytest.raises(BrokenGangError, match=rf"worker .* {why} 0.2 s"):
         workers.open(rank, run, patience=0.2)
 
 
-def test_an_address_where_nobody_is_is_named(workers: Pair, run: str) -> None:
+def test_an_address_without_a_worker_is_named(workers: Pair, run: str) -> None:
     with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:9 "):
         workers.open(1, run, patience=0.3, peer="tcp://127.0.0.1:9")
 
@@ -61,17 +61,17 @@ def test_an_attempt_that_is_ended_from_outside_says_why(workers: Pair, run: str)
     call(rendezvous, rendezvous.end(run, 3, "worker 1 is lost"))
     with pytest.raises(BrokenGangError, match="worker 1 is lost"):
         waiting.result(20)
-    with pytest.raises(BrokenGangError, match="worker 1 is lost"):  # who comes later, too
+    with pytest.raises(BrokenGangError, match="worker 1 is lost"):  # a later rank, too
         workers.open(0, run, 3)
     assert not any(key[0] == run for key in rendezvous._came)
-    for exchange in workers.opened(run, 4):  # the next attempt is another matter
+    for exchange in workers.opened(run, 4):  # the next attempt is not ended
         exchange.close()
     for rendezvous in workers.rendezvous:
         call(rendezvous, rendezvous.forget(run))
 
 
-def test_who_still_tries_to_connect_hears_of_the_end(workers: Pair, run: str) -> None:
-    """To a killed worker's address Dask connects again and again, until its time is over."""
+def test_a_rank_that_still_connects_hears_of_the_end(workers: Pair, run: str) -> None:
+    """Dask connects to a killed worker's address again and again until its timeout."""
     rendezvous, nobody = workers.rendezvous[1], "tcp://127.0.0.1:9"
     waiting = workers.threads.submit(workers.open, 1, run, patience=60, peer=nobody)
     limit = time.monotonic() + 20
@@ -82,7 +82,7 @@ def test_who_still_tries_to_connect_hears_of_the_end(workers: Pair, run: str) ->
         waiting.result(20)
 
 
-def test_who_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
+def test_a_rank_that_waits_for_bytes_hears_of_the_end(workers: Pair, run: str) -> None:
     one, other = workers.opened(run)
     waiting = workers.threads.submit(other.swap, 6, "reduce", {}, {0: lambda note: []})
     rendezvous = workers.rendezvous[1]
@@ -97,7 +97,7 @@ def test_nobody_joins_an_attempt_that_is_over(workers: Pair, run: str) -> None:
     rendezvous = workers.rendezvous[0]
     call(rendezvous, rendezvous.end(run, 5, "enough"))
 
-    async def come(attempt: int) -> bool:
+    async def joins(attempt: int) -> bool:
         comm = await connect(rendezvous.worker.address)
         where = {"run": run, "attempt": attempt, "rank": 1}
         await comm.write({"op": "daskdl_gang_join", "reply": False, **where})
@@ -111,17 +111,17 @@ def test_nobody_joins_an_attempt_that_is_over(workers: Pair, run: str) -> None:
             comm.abort()
         raise AssertionError("it was answered")
 
-    assert not call(rendezvous, come(5))
-    assert not call(rendezvous, come(0))
-    assert call(rendezvous, come(6))
+    assert not call(rendezvous, joins(5))
+    assert not call(rendezvous, joins(0))
+    assert call(rendezvous, joins(6))
     call(rendezvous, rendezvous.forget(run))
 
 
 def test_the_state_of_the_last_two_runs_is_kept(workers: Pair) -> None:
     rendezvous = workers.rendezvous[0]
-    kept = {"iteration": 3}
+    state = {"iteration": 3}
     for run in ("a", "b", "a", "c"):
-        rendezvous.keep(run, 0, kept)
+        rendezvous.keep(run, 0, state)
     assert list(rendezvous.kept) == ["a", "c"]
     call(rendezvous, rendezvous.forget("a"))
     assert list(rendezvous.kept) == ["c"]
@@ -129,14 +129,14 @@ def test_the_state_of_the_last_two_runs_is_kept(workers: Pair) -> None:
     call(rendezvous, rendezvous.forget("c"))
 
 
-def test_a_member_that_comes_to_its_end_late_keeps_nothing(workers: Pair) -> None:
+def test_a_member_that_ends_late_keeps_nothing(workers: Pair) -> None:
     rendezvous = workers.rendezvous[0]
-    kept = {"iteration": 3}
+    state = {"iteration": 3}
     call(rendezvous, rendezvous.end("late", 0, "a peer is lost"))
-    rendezvous.keep("late", 0, kept)
+    rendezvous.keep("late", 0, state)
     assert "late" not in rendezvous.kept
-    rendezvous.keep("late", 1, kept)
+    rendezvous.keep("late", 1, state)
     assert "late" in rendezvous.kept
     call(rendezvous, rendezvous.forget("late"))
-    rendezvous.keep("late", 1, kept)
+    rendezvous.keep("late", 1, state)
     assert "late" not in rendezvous.kept

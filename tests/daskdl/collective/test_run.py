@@ -1,4 +1,4 @@
-"""Collective tasks of one's own on real workers: together or not at all, and the same bits."""
+"""A user's collective tasks on real workers: all ranks run or none, with the same bits."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_any_number_of_workers_gives_the_same_bits(client_of: ClientOf, blocks: 
     for workers in (2, 3):
         results = run(client_of(workers), norms, 5, shards=blocks)
         assert len(results) == workers
-        for found in results:
-            np.testing.assert_array_equal(found, alone)
+        for result in results:
+            np.testing.assert_array_equal(result, alone)
 
 
 @pytest.mark.kills
@@ -61,10 +61,10 @@ def test_a_killed_worker_changes_nothing(
 ) -> None:
     client = client_of(3)
     expected = run(client, norms, 6, shards=blocks)[0]
-    found = run(client, norms, 6, str(tmp_path / "died"), shards=blocks)
+    results = run(client, norms, 6, str(tmp_path / "died"), shards=blocks)
     assert (tmp_path / "died").exists()
-    for each in found:
-        np.testing.assert_array_equal(each, expected)
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_a_rank_for_each_worker_by_default(client: Client) -> None:
@@ -73,9 +73,9 @@ def test_a_rank_for_each_worker_by_default(client: Client) -> None:
 
 
 def test_shards_without_data(client: Client) -> None:
-    found = run(client, lambda comm, k: (comm.shards, k), 7, shards=5)
-    assert sorted(s for shards, _ in found for s in shards) == list(range(5))
-    assert {k for _, k in found} == {7}
+    results = run(client, lambda comm, k: (comm.shards, k), 7, shards=5)
+    assert sorted(s for shards, _ in results for s in shards) == list(range(5))
+    assert {k for _, k in results} == {7}
 
 
 def fails(comm: Communicator) -> None:
@@ -116,14 +116,14 @@ def waits(comm: Communicator) -> None:
 
 @pytest.mark.kills
 @pytest.mark.long
-def test_a_call_that_lasts_too_long_is_named(client_of: ClientOf) -> None:
+def test_a_worker_that_takes_too_long_is_named(client_of: ClientOf) -> None:
     client = client_of(2)
     with pytest.raises(ClusterError, match=r"within 10 s, found worker \S+ \(shard 1\) still at"):
         run(client, waits, timeout=10)
     client.restart_workers(list(client.scheduler_info(n_workers=-1)["workers"]), timeout=60)
 
 
-def test_what_is_no_number_of_shards_is_refused(client: Client) -> None:
+def test_no_shards_are_refused(client: Client) -> None:
     with pytest.raises(SettingsError, match="expected at least 1, found 0; leave it out"):
         run(client, fails, shards=0)
     with pytest.raises(SettingsError, match="data of at least one shard, found none"):
@@ -135,6 +135,6 @@ def test_the_example_finds_the_centres() -> None:
     command = [sys.executable, str(ROOT / "examples" / "kmeans.py"), "--clusters", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
     for line in done.stdout.splitlines():
-        true, found = (np.fromstring(t.strip(" []"), sep=" ") for t in line.split("found at"))
-        np.testing.assert_allclose(found, true, atol=0.1)
+        true, centre = (np.fromstring(t.strip(" []"), sep=" ") for t in line.split("found at"))
+        np.testing.assert_allclose(centre, true, atol=0.1)
     assert len(done.stdout.splitlines()) == 3

@@ -1,4 +1,4 @@
-"""A small descent that optim methods are compared on, and what all of them are checked for."""
+"""A small descent to compare optim methods, and the checks that all of them pass."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from daskdl.optim import (
 
 SIZE, STEPS = 37, 10
 LAYOUT = Layout(("first.weight", "first.bias", "last.weight"), ((4, 5), (5,), (6, 2)))
-#: Every method that steps each number by itself, and those that need whole parameters or vectors.
+#: Methods that step each number by itself; EVERY adds those of whole parameters or vectors.
 ELEMENTWISE = [
     SGD(0.1, 0.9, dampening=0.1, weight_decay=0.1),
     Adam(amsgrad=True, weight_decay=0.1),
@@ -61,7 +61,7 @@ def start(size: int = SIZE) -> np.ndarray:
 
 
 def gradients(weights: Any, iteration: int) -> Any:
-    """Return the gradient of a bowl around 1 whose steepness differs by weight and wobbles."""
+    """Return the gradient of a bowl around 1; its steepness varies by weight and by iteration."""
     steepness = np.linspace(0.5, 2, len(weights), dtype=weights.dtype) + 0.2 * (iteration % 3)
     return ((weights - 1) * steepness).astype(weights.dtype)
 
@@ -79,7 +79,7 @@ def descend(method: Any, steps: int = STEPS, dtype: Any = np.float32) -> np.ndar
 def torch_descends(
     make: Callable[[list[Any]], Any], torch: Any, dtype: Any = np.float32
 ) -> np.ndarray:
-    """Return the weights after the same steps of a method of PyTorch."""
+    """Return the weights after as many steps of a PyTorch method."""
     weights = torch.tensor(start().astype(dtype), requires_grad=True)
     method = make([weights])
     for i in range(STEPS):
@@ -88,29 +88,29 @@ def torch_descends(
     return weights.detach().numpy()
 
 
-def assert_close(found: np.ndarray, expected: np.ndarray, rtol: float = 1e-10) -> None:
+def assert_close(w: np.ndarray, expected: np.ndarray, rtol: float = 1e-10) -> None:
     """Assert that weights agree as well as their dtype allows after a run, or ``rtol`` in f8."""
-    if found.dtype == np.float32:
-        rtol = 1e-3  # drawn settings may turn steps about, which enlarges roundings
-    np.testing.assert_allclose(found, expected, rtol=0, atol=rtol * max(1, np.abs(expected).max()))
+    if w.dtype == np.float32:
+        rtol = 1e-3  # drawn settings may reverse steps, which enlarges rounding errors
+    np.testing.assert_allclose(w, expected, rtol=0, atol=rtol * max(1, np.abs(expected).max()))
 
 
 def check_pure(method: Method) -> None:
     """Assert that a method pickles, and that an update is pure and can be scaled.
 
-    It changes none of its inputs, does the same twice, and new vectors share no memory with others.
+    It changes no input, gives the same result twice, and new vectors share no memory with others.
     """
     assert pickle.loads(pickle.dumps(method)) == method
     weights, state = start(), method.init(SIZE)
     for i in range(4):
         gradient = gradients(weights, i)
         arrays = [weights, gradient, *state.values()]
-        kept = [a.copy() for a in arrays]
+        copies = [a.copy() for a in arrays]
         for array in arrays:
             array.flags.writeable = False  # as Dask hands them out
         results = [method.update(weights, gradient, state, i) for _ in range(2)]
         results.append(method.update(weights, 2 * gradient, state, i, scale=0.5))
-        for before, after in zip(kept, arrays, strict=True):
+        for before, after in zip(copies, arrays, strict=True):
             np.testing.assert_array_equal(before, after)
         (new, new_state), *others = results
         for again, again_state in others:
@@ -121,8 +121,8 @@ def check_pure(method: Method) -> None:
         for name, array in {"": new, **new_state}.items():
             if array.ndim:
                 assert array.shape == (SIZE,)
-                kept_whole = any(array is old for old in arrays)  # as where steps are gathered
-                assert kept_whole or not any(np.shares_memory(array, o) for o in arrays), name
+                same = any(array is old for old in arrays)  # as while Accumulate gathers gradients
+                assert same or not any(np.shares_memory(array, o) for o in arrays), name
                 assert array.dtype == np.float32
         weights, state = new, new_state
 
@@ -131,41 +131,41 @@ cuts = st.lists(st.integers(0, 300), max_size=4)
 
 
 def check_slices(method: Method, points: Sequence[int], large: bool = False) -> None:
-    """Assert that slices of the vector, stepped by themselves, have the bits of the whole step."""
+    """Assert that a step of some slices has the bits of the whole step."""
     size = 301 + large * (1 << 20)
     rng = np.random.default_rng(len(points))
     weights = start(size)
     state = method.init(size)
     stops = sorted({0, *(p + large * 100_003 * i for i, p in enumerate(points)), size})
     slices = [slice(a, b) for a, b in pairwise(stops)]
-    owners = [slices[::2], slices[1::2]]  # of several slices each, as in a gang
-    parts = [method.part(own) for own in owners]
+    owners = [slices[::2], slices[1::2]]  # several slices each, as in a gang
+    parts = [method.part(owned) for owned in owners]
 
-    def join(array: np.ndarray, own: list[slice]) -> np.ndarray:
-        return np.concatenate([array[s] for s in own]) if array.ndim and own else array[:0]
+    def join(array: np.ndarray, owned: list[slice]) -> np.ndarray:
+        return np.concatenate([array[s] for s in owned]) if array.ndim and owned else array[:0]
 
     for i in range(2):
         gradient = rng.normal(size=size).astype(np.float32)
         new, new_state = method.update(weights, gradient, state, i)
-        for part, own in zip(parts, owners, strict=True):
+        for part, owned in zip(parts, owners, strict=True):
             assert part is not None
-            here = {n: join(a, own) if a.ndim else a for n, a in state.items()}
-            found = part.update(join(weights, own), join(gradient, own), here, i)
-            np.testing.assert_array_equal(found[0], join(new, own))
-            for name, value in found[1].items():
+            here = {n: join(a, owned) if a.ndim else a for n, a in state.items()}
+            result = part.update(join(weights, owned), join(gradient, owned), here, i)
+            np.testing.assert_array_equal(result[0], join(new, owned))
+            for name, value in result[1].items():
                 whole = new_state[name]
-                np.testing.assert_array_equal(value, join(whole, own) if whole.ndim else whole)
+                np.testing.assert_array_equal(value, join(whole, owned) if whole.ndim else whole)
         weights, state = new, new_state
 
 
 def long_layout(size: int) -> Layout:
-    """Return the layout of so many numbers, of parameters of the same names as LAYOUT's."""
+    """Return a layout of ``size`` numbers in parameters named as in LAYOUT."""
     rest = size - 17 - 61
     return Layout(LAYOUT.names, ((17,), (61,), (rest, 1)))
 
 
 def check_joint_slices(method: Method) -> None:
-    """Assert that slices step to the bits of the whole when they know the terms of all."""
+    """Assert that slices that know the terms of all have the bits of the whole step."""
     size = 4 * method.unit + 99
     method = method.on(long_layout(size))
     rng = np.random.default_rng(3)
@@ -178,25 +178,25 @@ def check_joint_slices(method: Method) -> None:
         gradient = rng.normal(size=size).astype(np.float32)
         new, new_state = method.update(weights, gradient, state, i)
         puts = []
-        for own in owners:
-            w, g = (np.concatenate([a[s] for s in own]) for a in (weights, gradient))
-            slots = {n: np.concatenate([a[s] for s in own]) for n, a in state.items()}
-            part = method.part(own)
+        for owned in owners:
+            w, g = (np.concatenate([a[s] for s in owned]) for a in (weights, gradient))
+            slots = {n: np.concatenate([a[s] for s in owned]) for n, a in state.items()}
+            part = method.part(owned)
             assert part is not None
-            puts.append((part, own, (w, g, slots, i)))
+            puts.append((part, owned, (w, g, slots, i)))
         terms = None
-        for part, own, put in puts:
-            mine = part.terms(*put)
-            terms = np.zeros((len(starts), mine.shape[1])) if terms is None else terms
+        for part, owned, put in puts:
+            computed = part.terms(*put)
+            terms = np.zeros((len(starts), computed.shape[1])) if terms is None else terms
             where = [
-                k for s in own for k in np.flatnonzero((starts >= s.start) & (starts < s.stop))
+                k for s in owned for k in np.flatnonzero((starts >= s.start) & (starts < s.stop))
             ]
-            terms[where] = mine
+            terms[where] = computed
         assert terms is not None
-        for part, own, put in puts:
-            found, slots = part.knowing(terms).update(*put)
-            np.testing.assert_array_equal(found, np.concatenate([new[s] for s in own]))
+        for part, owned, put in puts:
+            updated, slots = part.knowing(terms).update(*put)
+            np.testing.assert_array_equal(updated, np.concatenate([new[s] for s in owned]))
             for name, slot in slots.items():
-                expected = np.concatenate([new_state[name][s] for s in own])
+                expected = np.concatenate([new_state[name][s] for s in owned])
                 np.testing.assert_array_equal(slot, expected)
         weights, state = new, new_state

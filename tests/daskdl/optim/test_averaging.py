@@ -15,11 +15,11 @@ from tests.daskdl.optim import runs
 
 @runs.few
 @given(over=st.integers(1, 4))
-def test_it_is_a_step_along_the_mean(over):
+def test_accumulate_steps_along_the_mean(over):
     inner = Adam(Step(0.1, every=2))
     method, w = Accumulate(inner, over), runs.start()
     state, rng = method.init(runs.SIZE), np.random.default_rng(over)
-    expected, inside = w, inner.init(runs.SIZE)
+    expected, inner_state = w, inner.init(runs.SIZE)
     for step in range(4):
         draws = rng.normal(size=(over, runs.SIZE)).astype(np.float32)
         for i, g in enumerate(draws, step * over):
@@ -28,7 +28,7 @@ def test_it_is_a_step_along_the_mean(over):
             w, state = method.update(w, g, state, i)
             if (i + 1) % over:
                 np.testing.assert_array_equal(w, before)
-        expected, inside = inner.update(expected, draws.mean(0), inside, step)
+        expected, inner_state = inner.update(expected, draws.mean(0), inner_state, step)
         np.testing.assert_allclose(w, expected, rtol=1e-4, atol=1e-5)
         assert not state["accumulate.gradient"].any()
 
@@ -71,11 +71,11 @@ def test_slices_step_alike_when_the_norm_is_added_up():
     runs.check_joint_slices(ClipNorm(ClipValue(Adam(0.1), 0.2), 0.5))
 
 
-def test_what_needs_sums_of_its_own_is_not_cut():
+def test_a_method_with_sums_of_its_own_is_not_cut():
     assert ClipNorm(LAMB(), 0.5).on(runs.LAYOUT).part([slice(0, 3)]) is None
 
 
-def test_zero_and_what_is_not_finite():
+def test_zero_and_nonfinite_gradients():
     method, w = ClipNorm(SGD(1.0), 1.0), np.zeros(2, np.float32)
     np.testing.assert_array_equal(method.update(w, w, {}, 0)[0], w)
     new, _ = method.update(w, np.array([np.nan, 1], np.float32), {}, 0)

@@ -1,4 +1,4 @@
-"""Methods that step each number by itself, and steps that change their arrays."""
+"""Methods that step each number by itself, and steps in place."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import pytest
 
 from daskdl import optim
 from daskdl.kernels.optim import updates
-from daskdl.optim import (
-    SGD,
-    Adagrad,
-    Adam,
-    Elementwise,
-    Layout,
-)
+from daskdl.optim import SGD, Adagrad, Adam, Elementwise, Layout
 from daskdl.rows import Rows
 from tests.daskdl.optim import runs
 from tests.daskdl.optim.runs import LAYOUT, SIZE, STEPS, gradients, start
@@ -47,7 +41,7 @@ def test_a_method_of_ones_own_is_a_kernel_and_its_factors():
 
 @each
 def test_float32_follows_float64(method):
-    """With usual settings, whose roundings stay what they are."""
+    """The usual settings do not amplify rounding errors."""
     single, double = (runs.descend(method, dtype=np.dtype(t)) for t in ("f4", "f8"))
     np.testing.assert_allclose(single, double, rtol=3e-6, atol=3e-6)
 
@@ -59,7 +53,7 @@ def test_long_slices_have_the_bits_of_the_whole(method):
 
 
 @each
-def test_no_numbers_are_no_trouble(method):
+def test_a_vector_without_numbers_steps(method):
     nothing = np.zeros(0, np.float32)
     new, state = method.update(nothing, nothing, method.init(0), 0)
     assert new.shape == (0,)
@@ -87,16 +81,16 @@ def test_rows_step_as_pytorchs_sparse_gradients(method, name, options, torch):
     rng = np.random.default_rng(0)
     table = rng.standard_normal((20, 3), np.float32)
     state = {slot: v.reshape(20, 3) for slot, v in method.init_rows(60).items()}
-    theirs = torch.nn.Parameter(torch.from_numpy(table.copy()))
-    optimizer = getattr(torch.optim, name)([theirs], lr=0.1, **options)
+    parameter = torch.nn.Parameter(torch.from_numpy(table.copy()))
+    optimizer = getattr(torch.optim, name)([parameter], lr=0.1, **options)
     for i in range(5):
         ids, d = rng.integers(0, 20, 9), rng.standard_normal((9, 3), np.float32)
-        theirs.grad = torch.sparse_coo_tensor(
+        parameter.grad = torch.sparse_coo_tensor(
             torch.from_numpy(ids)[None], torch.from_numpy(d), (20, 3)
         )
         optimizer.step()
         method.update_rows("table", table, Rows.of(ids, d, 20), state, i)
-    np.testing.assert_allclose(table, theirs.detach().numpy(), rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(table, parameter.detach().numpy(), rtol=2e-5, atol=2e-6)
 
 
 @each
@@ -127,7 +121,7 @@ IN_PLACE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", [LAYOUT, Layout(LAYOUT.names, LAYOUT.shapes, ("first.bias",))])
 @pytest.mark.parametrize("method", [*IN_PLACE, *runs.EVERY[-2:]], ids=repr)
-def test_it_goes_the_same_way(method, layout):
+def test_a_step_in_place_equals_the_pure_step(method, layout):
     if isinstance(method, optim.LBFGS) and layout.frozen:
         pytest.skip("has no groups")
     method = method.on(layout)
@@ -144,7 +138,7 @@ def test_it_goes_the_same_way(method, layout):
 
 
 @pytest.mark.parametrize("method", IN_PLACE, ids=repr)
-def test_weights_stay_where_they_are(method):
+def test_a_step_in_place_keeps_the_memory_of_the_weights(method):
     method, weights = method.on(LAYOUT), start()
     state, before = method.init(SIZE), weights
     for i in range(3):

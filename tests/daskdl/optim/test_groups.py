@@ -1,4 +1,4 @@
-"""Groups of parameters, and the ranges that they have in the vector."""
+"""Groups of parameters, and their ranges in the vector."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GROUPS = (
     Group("first.*", rate=0.5),
     Group("*", rate=2.0, weight_decay=0.3),
 )
-#: Of the three parameters of runs.LAYOUT: what PyTorch's groups would have.
+#: The settings of PyTorch's groups for the three parameters of runs.LAYOUT.
 RATES, DECAYS = (0.5, 1.0, 2.0), (0.1, 0.0, 0.3)
 
 
@@ -63,16 +63,16 @@ def settings_of_torch(torch, weights, rate):
 )
 def test_agrees_with_pytorchs_groups(ours, name, more, torch):
     method = Groups(ours, GROUPS).on(runs.LAYOUT)
-    found = runs.descend(method, dtype=np.float64)
+    result = runs.descend(method, dtype=np.float64)
     weights = torch.tensor(runs.start().astype(float))
     pieces, groups = settings_of_torch(torch, weights, 0.1)
-    theirs = getattr(torch.optim, name)(groups, **more)
+    optimizer = getattr(torch.optim, name)(groups, **more)
     for i in range(runs.STEPS):
         g = torch.tensor(runs.gradients(np.concatenate([p.detach().numpy() for p in pieces]), i))
         for piece, part in zip(pieces, g.split([20, 5, 12]), strict=True):
             piece.grad = part.clone()
-        theirs.step()
-    runs.assert_close(found, np.concatenate([p.detach().numpy() for p in pieces]))
+        optimizer.step()
+    runs.assert_close(result, np.concatenate([p.detach().numpy() for p in pieces]))
 
 
 @runs.few
@@ -88,7 +88,7 @@ def test_a_long_vector_has_the_bits_of_its_slices():
     runs.check_slices(groups, [3, 50, 77], large=True)
 
 
-def test_the_first_group_that_means_a_parameter_counts():
+def test_the_first_group_that_matches_a_parameter_counts():
     assert Groups(SGD(), GROUPS).on(runs.LAYOUT).ranges.kinds == (2, 1, 3)
     assert Groups(SGD(), GROUPS[::-1]).on(runs.LAYOUT).ranges.kinds == (1,)
 
@@ -108,12 +108,12 @@ def test_vectors_are_found_by_their_axes():
     np.testing.assert_array_equal(np.flatnonzero(new == 1), np.arange(20, 25))
 
 
-def test_parameters_of_one_method_may_go_by_norms():
+def test_groups_of_a_method_with_norms_step_alike_in_slices():
     method = Groups(LAMB(0.1, weight_decay=0.1), GROUPS).on(runs.LAYOUT)
     runs.check_joint_slices(method)
 
 
-def test_before_it_knows_a_layout_it_says_so():
+def test_groups_without_a_layout_are_refused():
     method = Groups(SGD())
     assert pickle.loads(pickle.dumps(method)) == method
     with pytest.raises(SettingsError, match=r"Groups: expected on\(Layout\.of\(model\)\) before"):
@@ -134,7 +134,7 @@ def test_a_pattern_that_matches_nothing_is_refused():
 
 
 @pytest.mark.parametrize("inner", [LBFGS(), ClipNorm(SGD(), 1.0), "SGD"], ids=repr)
-def test_it_goes_inside_of_other_wrappers(inner):
+def test_groups_around_other_wrappers_are_refused(inner):
     with pytest.raises(SettingsError, match=r"Groups: expected a method whose rate .* may differ"):
         Groups(inner)
 
@@ -167,7 +167,7 @@ def test_tables_have_the_settings_of_their_group():
     np.testing.assert_array_equal(weights, 0)
 
 
-def test_one_group_over_all_is_none():
+def test_one_group_of_all_changes_nothing():
     assert Grouping() == ALONE
     method, w = AdamW(0.1), start()
     put = w, gradients(w, 0), method.init(SIZE)
@@ -193,7 +193,7 @@ def spelled(ranges: Ranges) -> np.ndarray:
 
 
 @given(ranges=ranges)
-def test_joined_says_the_same_in_as_few_ranges_as_can_be(ranges):
+def test_joined_keeps_the_kinds_in_the_fewest_ranges(ranges):
     joined = ranges.joined()
     np.testing.assert_array_equal(spelled(joined), spelled(ranges))
     assert len(joined.kinds) == len(joined.stops) == len({0, *joined.stops}) - 1
@@ -205,11 +205,11 @@ def test_part_has_the_kinds_of_its_slices(ranges, points):
     stops = sorted({0, *(min(p, ranges.size) for p in points), ranges.size})
     slices = [slice(a, b) for a, b in pairwise(stops)][::2]
     expected = [spelled(ranges)[s] for s in slices]
-    found = spelled(ranges.part(slices))
-    np.testing.assert_array_equal(found, np.concatenate([[], *expected]))
+    kinds = spelled(ranges.part(slices))
+    np.testing.assert_array_equal(kinds, np.concatenate([[], *expected]))
 
 
-def test_nothing_has_no_ranges():
+def test_ranges_have_a_size_and_arrays():
     assert Ranges((), ()).size == 0
     stops, kinds = Ranges((2, 3), (0, 1)).arrays
     assert stops.tolist() == [2, 3]

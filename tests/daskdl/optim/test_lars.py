@@ -42,10 +42,10 @@ def paper(rate, momentum, weight_decay, trust, vectors):
 @given(rate=st.floats(0.1, 5), options=options, dtype=runs.dtypes)
 def test_is_the_papers_algorithm(rate, options, dtype):
     if not options["vectors"]:
-        rate /= 20  # a local rate of 1 is a long one
+        rate /= 20  # vectors have a local rate of 1, which is large
     method = LARS(Exponential(rate, 0.9), **options).on(runs.LAYOUT)
-    found = runs.descend(method, dtype=np.dtype(dtype))
-    runs.assert_close(found, paper(rate, **options))
+    weights = runs.descend(method, dtype=np.dtype(dtype))
+    runs.assert_close(weights, paper(rate, **options))
 
 
 def test_a_gradient_that_is_not_a_number_shows_in_its_parameter():
@@ -94,10 +94,10 @@ def test_is_the_papers_algorithm_lamb(rate, options, dtype):
 
 def test_vectors_without_a_ratio_step_as_by_adamw():
     options = {"epsilon": 1e-6, "weight_decay": 0.1}
-    found = runs.descend(LAMB(0.1, **options, vectors=False).on(runs.LAYOUT))
+    weights = runs.descend(LAMB(0.1, **options, vectors=False).on(runs.LAYOUT))
     expected = runs.descend(AdamW(0.1, **options))
-    np.testing.assert_allclose(found[20:25], expected[20:25], rtol=1e-5)
-    assert not np.allclose(found[:20], expected[:20], rtol=1e-3)
+    np.testing.assert_allclose(weights[20:25], expected[20:25], rtol=1e-5)
+    assert not np.allclose(weights[:20], expected[:20], rtol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ each = pytest.mark.parametrize("method", [LARS(0.1), LAMB(0.1)], ids=["LARS", "L
 
 
 @each
-def test_before_it_knows_a_layout_it_says_so(method):
+def test_a_method_without_a_layout_is_refused(method):
     w = runs.start()
     with pytest.raises(SettingsError, match=r"L\w+: expected on\(Layout\.of\(model\)\) before"):
         method.init(runs.SIZE)
@@ -127,7 +127,7 @@ def test_before_it_knows_a_layout_it_says_so(method):
 
 
 @each
-def test_it_is_pure_and_slices_step_alike_when_sums_are_added_up(method):
+def test_updates_are_pure_and_slices_step_alike(method):
     runs.check_pure(method.on(runs.LAYOUT))
     runs.check_joint_slices(method.on(runs.LAYOUT))
     assert not method.by_element
@@ -145,8 +145,8 @@ def test_each_parameter_steps_by_itself(method):
 
 
 @each
-def test_norms_are_those_of_each_parameter(method):
+def test_squares_are_summed_by_parameter(method):
     w = runs.start()
-    found = method.on(runs.LAYOUT).squares_of(w)
+    squares = method.on(runs.LAYOUT).squares_of(w)
     expected = [(part.astype(float) ** 2).sum() for part in np.split(w, [20, 25])]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(squares, expected, rtol=1e-6)

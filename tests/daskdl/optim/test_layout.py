@@ -40,7 +40,7 @@ from tests.daskdl.optim import runs
 from tests.daskdl.optim.runs import LAYOUT
 
 
-def test_it_is_that_of_the_models_vector():
+def test_a_layout_follows_the_models_vector():
     model = Sequential(Linear(3, 4, seed=0), Linear(4, 2, seed=1))
     layout = Layout.of(model)
     named = dict(model.named_parameters())
@@ -52,14 +52,14 @@ def test_it_is_that_of_the_models_vector():
         np.testing.assert_array_equal(model.flat[here], parameter.data.ravel())
 
 
-def test_patterns_are_those_of_file_names_in_the_case_given():
+def test_patterns_match_as_file_names_and_with_their_case():
     assert LAYOUT.find("*.weight") == [0, 2]
     assert LAYOUT.find("first.*") == [0, 1]
     assert LAYOUT.find("First.*") == []
     assert LAYOUT.find("last.weight") == [2]
 
 
-def test_a_model_without_parameters_has_an_empty_one():
+def test_a_model_without_parameters_has_an_empty_layout():
     layout = Layout((), ())
     assert layout.size == layout.ranges.size == 0
 
@@ -73,7 +73,7 @@ each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m)._
 
 
 @each_method
-def test_what_is_frozen_stays_and_the_rest_steps_as_without(method):
+def test_frozen_parameters_stay_and_the_others_step(method):
     model = Sequential(Linear(3, 4, seed=0), Linear(4, 2, seed=1)).freeze("layers.0", "*.bias")
     layout = Layout.of(model)
     assert layout.frozen == ("layers.0.weight", "layers.0.bias", "layers.1.bias")
@@ -120,7 +120,7 @@ def test_a_run_goes_on_with_the_same_bits(method, tmp_path):
         np.testing.assert_array_equal(array, other[1][name])
 
 
-def test_others_read_it_by_plain_names(tmp_path):
+def test_a_saved_state_has_plain_names(tmp_path):
     from safetensors.numpy import load_file
 
     save_state(tmp_path / "s", Adam().init(3))
@@ -149,7 +149,7 @@ def test_a_file_that_is_missing_or_cut_short_is_refused(tmp_path):
         load_state(tmp_path / "s", Adam().init(300))
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="state cannot be written"):
         save_state(tmp_path / "nowhere" / "s", Adam().init(3))
 
@@ -169,21 +169,21 @@ SCHEDULES = [
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=lambda s: type(s).__name__)
 @pytest.mark.parametrize("make", [type(method) for method in runs.EVERY])
-def test_a_step_is_that_at_the_schedules_rate(make, schedule):
+def test_a_step_takes_the_rate_of_the_schedule(make, schedule):
     method = make(schedule).on(runs.LAYOUT)
     assert pickle.loads(pickle.dumps(method)) == method
     assert repr(schedule) in repr(method)
     w, state = runs.start(), method.init(runs.SIZE)
-    expected, plain = w, make(1.0).on(runs.LAYOUT).init(runs.SIZE)
+    expected, fixed_state = w, make(1.0).on(runs.LAYOUT).init(runs.SIZE)
     for i in range(6):
         w, state = method.update(w, runs.gradients(w, i), state, i)
-        at = make(schedule(i)).on(runs.LAYOUT)
-        assert method.rate_at(i, state) == at.rate_at(i)
-        expected, plain = at.update(expected, runs.gradients(expected, i), plain, i)
+        fixed = make(schedule(i)).on(runs.LAYOUT)
+        assert method.rate_at(i, state) == fixed.rate_at(i)
+        expected, fixed_state = fixed.update(expected, runs.gradients(expected, i), fixed_state, i)
         np.testing.assert_array_equal(w, expected)
 
 
-def test_plateaus_state_goes_with_the_methods():
+def test_a_plateaus_state_is_part_of_the_methods():
     method, w = SGD(Plateau(1.0, factor=0.5, patience=0)), runs.start()
     state = method.init(runs.SIZE)
     assert set(state) == {f"learning_rate.{name}" for name in ("rate", "best", "bad", "rest")}
@@ -196,7 +196,7 @@ def test_plateaus_state_goes_with_the_methods():
     assert after == seen
 
 
-def test_a_method_at_a_number_hears_nothing():
+def test_a_method_at_a_fixed_rate_ignores_metrics():
     state = Adam().init(3)
     assert Adam().observe(state, 1.0) is state
 
@@ -212,7 +212,7 @@ each = pytest.mark.parametrize("method", ALL, ids=lambda m: type(m).__name__)
 
 
 @each
-def test_what_is_inside_hears_of_validations(method):
+def test_a_wrapped_method_hears_of_validations(method):
     state = method.init(runs.SIZE)
     for _ in range(2):
         state = method.observe(state, 1.0)
@@ -223,7 +223,7 @@ def test_what_is_inside_hears_of_validations(method):
     assert method.rate_at(6, after) == pytest.approx(0.01)
 
 
-def test_they_go_around_each_other():
+def test_wrappers_go_around_each_other():
     groups = Groups(AdamW(Step(0.1, 5)))
     method = EMA(ClipNorm(Accumulate(groups, over=2), norm=1.0), decay=0.9).on(runs.LAYOUT)
     assert set(method.init(runs.SIZE)) == {"mean", "square", "ema.weights", "accumulate.gradient"}
@@ -250,18 +250,18 @@ def test_slices_have_the_bits_of_the_whole(method, points):
     runs.check_slices(method.on(runs.long_layout(301)), points)
 
 
-def test_the_layout_reaches_what_is_inside():
+def test_the_layout_reaches_the_wrapped_method():
     method = EMA(LAMB(), 0.9).on(runs.LAYOUT)
     assert method.method.layout == runs.LAYOUT
     assert method.part([slice(0, 3)]) is None
 
 
-def test_none_goes_around_itself():
+def test_a_wrapper_around_itself_is_refused():
     with pytest.raises(SettingsError, match=r"EMA: expected to be once around a method, found it"):
         EMA(EMA(SGD())).init(3)
 
 
-def test_something_else_inside_is_refused():
+def test_a_wrapper_of_no_method_is_refused():
     with pytest.raises(SettingsError, match="EMA: expected a Method as the first argument, found"):
         EMA("SGD")
 

@@ -29,7 +29,7 @@ def test_it_goes_downhill(method):
 
 @dataclass(frozen=True)
 class Plain(Method):
-    """A method of one's own with no more than it needs."""
+    """A user's method with no more than it needs."""
 
     def init(self, size):
         return {}
@@ -77,9 +77,9 @@ def test_settings_cannot_change_under_a_run():
         SGD().learning_rate = 1.0
 
 
-def torchs(torch, rate, history):
+def pytorch_lbfgs(torch, rate, history):
     def make(parameters):
-        # A first evaluation of each step is all that one iteration makes.
+        # With one iteration, a step evaluates the loss only once.
         return torch.optim.LBFGS(parameters, lr=rate, max_iter=1, history_size=history)
 
     return make
@@ -88,15 +88,15 @@ def torchs(torch, rate, history):
 @runs.few
 @given(rate=st.floats(0.1, 1), history=st.integers(1, 6), dtype=runs.dtypes)
 def test_agrees_with_pytorch_of_lbfgs(rate, history, dtype, torch):
-    expected = runs.torch_descends(torchs(torch, rate, history), torch, np.dtype(dtype))
-    found = runs.descend(LBFGS(rate, history), dtype=np.dtype(dtype))
-    # The gradients wobble: what little they share is divided by.
+    expected = runs.torch_descends(pytorch_lbfgs(torch, rate, history), torch, np.dtype(dtype))
+    weights = runs.descend(LBFGS(rate, history), dtype=np.dtype(dtype))
+    # The method divides by small products of the changing gradients.
     tolerance = 1e-3 if dtype == "f4" else 1e-7
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(weights, expected, rtol=tolerance, atol=tolerance)
 
 
 def test_a_bowl_needs_few_steps():
-    """Of 37 steepnesses between 1 and 100, gradient descent would need hundreds."""
+    """With curvatures from 1 to 100, gradient descent would need hundreds of steps."""
     method, w = LBFGS(history=20), np.full(37, 5.0)
     steep, state = np.linspace(1, 100, 37), LBFGS(history=20).init(37)
     for i in range(60):

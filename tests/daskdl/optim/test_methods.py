@@ -1,4 +1,4 @@
-"""Every optim method beside PyTorch's by a table, and what Adam's and Adagrad's kin promise."""
+"""Optim methods compared with PyTorch's, and properties of Adam's and Adagrad's relatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.daskdl.optim import runs
 
 @dataclass(frozen=True)
 class Case:
-    """A method, the settings that are drawn for it, and PyTorch's names of them."""
+    """A method, its drawn settings, and their names in PyTorch."""
 
     name: str
     options: dict[str, Any]
@@ -40,10 +40,10 @@ class Case:
 
     def torchs(self, torch: Any, rate: float, settings: dict[str, Any]) -> Any:
         """Return a function that makes PyTorch's method for some parameters."""
-        given = {self.names.get(n, n): v for n, v in settings.items() if n[:4] != "beta"}
+        options = {self.names.get(n, n): v for n, v in settings.items() if n[:4] != "beta"}
         if self.betas:
-            given["betas"] = settings["beta1"], settings["beta2"]
-        return lambda p: getattr(torch.optim, self.peer or self.name)(p, lr=rate, **given)
+            options["betas"] = settings["beta1"], settings["beta2"]
+        return lambda p: getattr(torch.optim, self.peer or self.name)(p, lr=rate, **options)
 
 
 EPSILON, DECAY = {"epsilon": runs.epsilons}, {"weight_decay": runs.decays}
@@ -80,14 +80,14 @@ CASES = [
 def test_agrees_with_pytorch(case, data, rate, dtype, torch):
     settings = data.draw(case.settings)
     default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)  # in which NAdam keeps the product of the momenta
+    torch.set_default_dtype(torch.float64)  # NAdam keeps the product of the momenta in it
     try:
         peer = case.torchs(torch, rate, settings)
         expected = runs.torch_descends(peer, torch, np.dtype(dtype))
     finally:
         torch.set_default_dtype(default)
-    found = runs.descend(case.method(rate, settings), dtype=np.dtype(dtype))
-    runs.assert_close(found, expected)
+    weights = runs.descend(case.method(rate, settings), dtype=np.dtype(dtype))
+    runs.assert_close(weights, expected)
 
 
 @pytest.mark.parametrize("case", [*CASES, Case("Ftrl", FTRL | DECAY, {})], ids=lambda c: c.name)
@@ -181,7 +181,7 @@ def test_decay_stays_out_of_the_moments():
 
 
 @pytest.mark.parametrize("beta1", [0.0, 0.5, 0.9, 0.999])
-def test_momenta_that_are_too_many_to_multiply_count_for_nothing(beta1):
+def test_the_product_of_many_momenta_is_exact(beta1):
     method = Nadam(beta1=beta1)
     momenta = [beta1 * (1 - 0.5 * 0.96 ** (t * 4e-3)) for t in range(1, 50_001)]
     for t in (1, 2, 40, 1000, 50_000):
@@ -198,7 +198,7 @@ def test_two_steps_by_hand():
     assert w[0] == pytest.approx(0.5 - 0.5 * 4 / 5)
 
 
-def test_a_variance_that_rounds_below_zero_is_none():
+def test_a_variance_that_rounds_below_zero_counts_as_zero():
     method, w, g = RMSprop(centered=True, smoothing=0.5), *np.ones((2, 64), np.float32)
     g *= np.linspace(0.9, 1.1, 64, dtype=np.float32)
     state = {"square": g * g * np.float32(1 - 1e-6), "mean": g}
@@ -207,7 +207,7 @@ def test_a_variance_that_rounds_below_zero_is_none():
 
 
 def paper(alpha, beta, l1, l2, initial):
-    """Return the weights after the usual run of algorithm 1 of McMahan et al., one by one."""
+    """Return the weights after the usual run of algorithm 1 of McMahan et al., weight by weight."""
     w = runs.start().astype(float)
     z, n = np.zeros_like(w), np.full_like(w, initial)
     for t in range(runs.STEPS):
@@ -230,7 +230,7 @@ def test_is_the_papers_algorithm(rate, options, dtype):
     expected = paper(rate, **options)
     if dtype == "f8":
         np.testing.assert_allclose(end, expected, rtol=1e-9, atol=1e-12)
-    else:  # a threshold may be passed in one and not in the other
+    else:  # a rounding may decide whether a weight is zero
         np.testing.assert_allclose(end, expected, atol=1e-3)
 
 

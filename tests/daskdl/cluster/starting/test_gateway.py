@@ -1,4 +1,4 @@
-"""Clusters of dask-gateway; a real one where dask-gateway-server is installed."""
+"""Clusters of dask-gateway; a real gateway if dask-gateway-server is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daskdl.cluster import connect
 from daskdl.errors import ClusterError, MissingExtraError
 from tests.daskdl.train.runs import Do, digest, fit, problem
 
-# What dask-gateway leaves to the garbage collector complains there that its loop has ended.
+# The garbage collector meets objects of dask-gateway that complain that their loop has ended.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <function Gateway:pytest.PytestUnraisableExceptionWarning"
 )
@@ -49,13 +49,13 @@ def test_a_gateway_without_the_extra(yaml: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_gateway_that_does_not_answer(yaml: Path) -> None:
     pytest.importorskip("dask_gateway")
     yaml.write_text("system: gateway\naddress: http://127.0.0.1:1\n")
-    said = r"site.yaml: expected the gateway at http://127.0.0.1:1 to start a cluster, found \w"
-    with pytest.raises(ClusterError, match=said) as raised, connect(yaml):
+    message = r"site.yaml: expected the gateway at http://127.0.0.1:1 to start a cluster, found \w"
+    with pytest.raises(ClusterError, match=message) as raised, connect(yaml):
         pass
     assert "\n" not in str(raised.value)
 
 
-# --- a real one
+# --- a real gateway
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ worker_dashboard_address: null
 
 
 class Maker:
-    """A stranger's class: no relative of Dask's, with what Dask's clusters offer."""
+    """A user's class: no subclass of Dask's Cluster, but with the same interface."""
 
     asynchronous = False
 
@@ -70,12 +70,12 @@ def test_a_cluster_object_trains_evaluates_predicts_and_stays(cluster):
         Trainer(there, CrossEntropyLoss(), SGD(0.5)).fit(
             samples, epochs=2, batch_size=16, client=client
         )
-        found = there.evaluate(samples, [Accuracy()], client=client)
+        scores = there.evaluate(samples, [Accuracy()], client=client)
         predicted = there.predict(samples).compute()
     assert client.status == "closed"
     assert cluster.status.name == "running"
     assert there.flat.tobytes() == here.flat.tobytes()
-    assert found == here.evaluate(samples, [Accuracy()])
+    assert scores == here.evaluate(samples, [Accuracy()])
     assert np.asarray(predicted).shape == (64, 2)
 
 
@@ -88,7 +88,7 @@ def test_a_client_is_used_as_it_is(cluster):
             connect(mine, workers=2).__enter__()
 
 
-def test_what_only_looks_like_dasks_cluster_will_do():
+def test_a_class_with_the_interface_of_a_cluster_will_do():
     made = Maker()
     try:
         with connect(made) as client:
@@ -111,7 +111,7 @@ def test_a_class_is_named_in_yaml_and_its_cluster_ends(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "said"),
+    ("text", "kind", "message"),
     [
         ("no_such_package_of_mine:C", MissingExtraError, "pip install no-such-package-of-mine$"),
         ("distributed:LocalClutser", SettingsError, "found no 'LocalClutser' in distributed; see"),
@@ -127,10 +127,10 @@ def test_a_class_is_named_in_yaml_and_its_cluster_ends(tmp_path):
         ("distributed:LocalCluster\njobs: 0", SettingsError, "expected jobs: at least 1, found 0"),
     ],
 )
-def test_what_makes_no_cluster_is_refused(tmp_path, text, kind, said):
+def test_a_system_that_makes_no_cluster_is_refused(tmp_path, text, kind, message):
     path = tmp_path / "cluster.yaml"
     path.write_text(f"system: {text!r}\n" if "\n" not in text else _lines(text))
-    with pytest.raises(kind, match=said) as caught:
+    with pytest.raises(kind, match=message) as caught:
         connect(path).__enter__()
     assert str(caught.value).startswith(f"{path}: expected ")
     assert "\n" not in str(caught.value)
@@ -141,12 +141,12 @@ def _lines(text):
     return f"system: {system!r}\n{more}\n"
 
 
-def test_what_is_neither_is_refused():
+def test_another_object_is_refused():
     with pytest.raises(SettingsError, match=r"a Dask cluster or a client, found 7; give one"):
         connect(7).__enter__()
 
 
-def test_an_asynchronous_one_is_refused(cluster):
+def test_an_asynchronous_cluster_is_refused(cluster):
     class Asynchronous:
         asynchronous, status, scheduler_address = True, "running", cluster.scheduler_address
 

@@ -1,4 +1,4 @@
-"""Job queues: a YAML file to workers of a queue, through dask-jobqueue."""
+"""Job queues: from a YAML file to the workers of a queue, through dask-jobqueue."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def queue(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("system: fax\ncores: 4", "expected system: one of slurm, pbs.*found 'fax'$"),
         ("system: [slurm]", r"found \['slurm'\]$"),
@@ -42,9 +42,9 @@ def queue(tmp_path):
         ("system: pbs\njobs: many", "expected jobs: at least 1, found 'many'; set how many"),
     ],
 )
-def test_what_is_no_job_queue_is_refused(text, said, queue):
+def test_a_file_of_no_job_queue_is_refused(text, message, queue):
     path = queue(text)
-    with pytest.raises(SettingsError, match=said) as caught, connect(path):
+    with pytest.raises(SettingsError, match=message) as caught, connect(path):
         pass
     assert str(caught.value).startswith(f"{path}: expected ")
     assert "\n" not in str(caught.value)
@@ -58,8 +58,8 @@ def test_a_missing_job_queue_is_refused(tmp_path):
 def test_a_job_queue_without_the_extra(queue, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", None)
     path = queue("system: slurm\ncores: 1\nmemory: 1GB")
-    said = re.escape(f"{path}: ") + r".*slurm jobs.*pip install daskdl\[hpc\]$"
-    with pytest.raises(MissingExtraError, match=said), connect(path):
+    message = re.escape(f"{path}: ") + r".*slurm jobs.*pip install daskdl\[hpc\]$"
+    with pytest.raises(MissingExtraError, match=message), connect(path):
         pass
 
 
@@ -68,8 +68,8 @@ def test_a_job_queue_without_the_extra(queue, monkeypatch):
     [
         ("01:00:00", "3300s", "150s"),
         ("'12:00:00'", "42900s", "150s"),
-        ("12:00:00", "42900s", "150s"),  # which YAML takes for a number of base 60
-        ("00:10:00", "540s", "30s"),  # a tenth, when that is less than five minutes
+        ("12:00:00", "42900s", "150s"),  # YAML reads it as a number of base 60
+        ("00:10:00", "540s", "30s"),  # a tenth, if that is less than five minutes
         ("2-01:00:00", "176100s", "150s"),
     ],
 )
@@ -82,14 +82,14 @@ def test_workers_end_before_their_job(walltime, lifetime, stagger, queue):
     ]
 
 
-def test_own_worker_arguments_are_kept(queue):
+def test_worker_arguments_of_the_user_are_kept(queue):
     text = "system: slurm\nwalltime: 01:00:00\nworker_extra_args: [--nthreads, '2']"
     assert queue_options(queue(text))["worker_extra_args"] == ["--nthreads", "2"]
     assert "worker_extra_args" not in queue_options(queue("system: slurm\ncores: 1"))
 
 
 class Jobs(LocalCluster):
-    """What dask-jobqueue's classes are to `connect`, with a worker in this process for a job."""
+    """A stand-in for dask-jobqueue's classes; each job is a worker in this process."""
 
     seen: dict
 
@@ -129,13 +129,13 @@ def test_a_job_queue_is_given_its_settings(workers, jobs, queue, monkeypatch, ca
     assert client.cluster.status.name == "closed"
 
 
-def test_settings_that_the_queue_refuses(queue, monkeypatch):
+def test_settings_that_the_queue_refuses_are_named(queue, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_jobqueue", SimpleNamespace(PBSCluster=Jobs))
-    said = refused(str(queue("system: pbs\ncores: 1\nacount: rain")))
-    assert "PBSCluster starts, found no such settings: {'acount': 'rain'}; give" in said
+    message = refused(str(queue("system: pbs\ncores: 1\nacount: rain")))
+    assert "PBSCluster starts, found no such settings: {'acount': 'rain'}; give" in message
 
 
-def test_dask_jobqueue_has_the_classes():
+def test_dask_jobqueue_has_a_class_for_each_queue():
     dask_jobqueue = pytest.importorskip("dask_jobqueue")
     assert [name for name in QUEUES.values() if not hasattr(dask_jobqueue, name)] == []
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 @pytest.fixture
 def server(tmp_path):
-    """An sshd that lets in one key; its port."""
+    """Start an sshd that accepts one key; yield its port."""
     pytest.importorskip("asyncssh")
     if SSHD is None:
         pytest.skip("no sshd here")
@@ -70,24 +70,24 @@ def test_a_yaml_of_hosts_trains_to_the_bits_of_one_process(server, tmp_path):
     )
     x = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
     samples = SampleSet.from_arrays(x=x, y=(x[:, 0] > 0).astype(np.int64), partitions=2)
-    found = []
+    weights = []
     with connect(path) as client:
         client.wait_for_workers(2, timeout=60)
         for one in (client, False):
             model = Linear(4, 2, seed=1)
             trainer = Trainer(model, CrossEntropyLoss(), SGD(0.5))
             trainer.fit(samples, epochs=2, batch_size=16, client=one, progress=False)
-            found.append(model.flat.tobytes())
-    assert found[0] == found[1]
+            weights.append(model.flat.tobytes())
+    assert weights[0] == weights[1]
 
 
-HOWTO = Path(__file__).resolve().parents[4] / "docs" / "howto"
+HOWTO = ROOT / "docs" / "howto"
 MANIFEST = yaml.safe_load((HOWTO / "kubernetes.yaml").read_text())
 CRD = "operator/deployment/helm/dask-kubernetes-operator/crds/daskcluster.yaml"
 
 
 def strict(schema):
-    """Return a schema that refuses unknown names, which a Kubernetes drops without a word."""
+    """Return a schema that refuses unknown names, which Kubernetes drops silently."""
     if isinstance(schema, list):
         return [strict(one) for one in schema]
     if not isinstance(schema, dict):

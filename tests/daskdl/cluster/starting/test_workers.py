@@ -1,4 +1,4 @@
-"""Workers of a cluster that is started: Ctrl-C, their cores, and what goes on beside tasks."""
+"""Started workers: Ctrl-C, their cores, memory settings and the profiler."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_an_interruption_comes_at_the_end(with_another_thread: bool) -> None:
             came.append("work")
         came.append("more")
 
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # others may have set theirs
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # another may be set
     try:
         with pytest.raises(KeyboardInterrupt):
             interrupted()
@@ -44,7 +44,7 @@ def test_an_interruption_comes_at_the_end(with_another_thread: bool) -> None:
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_processes_that_start_meanwhile_do_not_see_it() -> None:
+def test_processes_that_start_in_the_block_are_not_interrupted() -> None:
     with interrupts_later():
         process = subprocess.Popen(
             [sys.executable, "-c", "print(1, flush=True); input()"],
@@ -86,8 +86,8 @@ def test_nodes_have_the_cores_that_this_process_may_use(
 
 
 def test_the_nodes_of_this_machine_have_all_its_cores() -> None:
-    found = [core for cores in numa.nodes() for core in cores]
-    assert sorted(found) == sorted(numa._allowed())
+    cores = [core for node in numa.nodes() for core in node]
+    assert sorted(cores) == sorted(numa._allowed())
 
 
 @pytest.mark.slow
@@ -103,12 +103,12 @@ def test_local_workers_keep_to_their_nodes(monkeypatch: pytest.MonkeyPatch) -> N
 
     with cluster.connect("local", threads_per_worker="numa") as client:
         assert list(client.nthreads().values()) == [1, 1]
-        found = [sorted(map(list, {tuple(c) for c in w})) for w in client.run(where).values()]
-    assert sorted(found) == [[HERE[:1]], [HERE[1:2]]]
+        nodes = [sorted(map(list, {tuple(c) for c in w})) for w in client.run(where).values()]
+    assert sorted(nodes) == [[HERE[:1]], [HERE[1:2]]]
 
 
 def looks(client):
-    """Return how often the profiler has looked at a task of a second."""
+    """Return how often the profiler has looked at a task that takes a second."""
     client.submit(time.sleep, 1, pure=False).result()
     (count,) = client.run(lambda dask_worker: _count(dask_worker)).values()
     return count
@@ -125,7 +125,7 @@ def local():
 
 
 @pytest.mark.slow
-def test_malloc_has_been_told_before_the_first_task(local):  # which imports much
+def test_malloc_is_set_before_the_first_task(local):  # its imports allocate much
     assert list(local.run(lambda: "daskdl.kernels.runtime.memory" in sys.modules).values()) == [
         True
     ]
@@ -136,7 +136,7 @@ def test_the_profiler_leaves_the_threads_alone(local):
     assert looks(local) <= 2
 
 
-def test_a_profiler_that_looks_less_often_or_not_at_all_is_left_as_it_is():
+def test_a_profiler_that_looks_rarely_or_never_is_left_alone():
     for settings, expected in (({"interval": "5 s"}, 5000), ({"enabled": False}, None)):
         config = {f"distributed.worker.profile.{name}": value for name, value in settings.items()}
         with dask.config.set(config), small() as cluster, cluster.get_client() as client:

@@ -31,7 +31,7 @@ def workers() -> Iterator[Pair]:
 
 
 def exchanged(workers: Pair) -> tuple[bool, ...]:
-    """Exchange something large both ways, and return which sockets are on one machine."""
+    """Exchange large arrays both ways; return for each socket whether it is a local one."""
     both = workers.opened(uuid.uuid4().hex)
     near = tuple(s._unix for e in both for s in e._transport._sockets.values())
     sent = [np.full(100_000, rank, np.float32) for rank in range(2)]
@@ -53,7 +53,7 @@ def test_workers_of_one_machine_share_memory(workers: Pair) -> None:
 
 
 @pytest.mark.parametrize("reason", ["another machine", "another user", "another user comes first"])
-def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
+def test_other_workers_do_not_share_memory(workers: Pair, monkeypatch, reason: str) -> None:
     if reason == "another machine":
         addresses = iter([b"\0daskdl-here", b"\0daskdl-there"])
         monkeypatch.setattr(connecting, "_address", lambda name: next(addresses))
@@ -65,7 +65,7 @@ def test_others_do_not(workers: Pair, monkeypatch, reason: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_encrypted_stays_so() -> None:
+def test_encrypted_workers_keep_their_encryption() -> None:
     pytest.importorskip("cryptography")
     with pair("tls", Security.temporary()) as workers:
         for exchange in workers.opened(uuid.uuid4().hex):
@@ -83,16 +83,16 @@ def test_nothing_stays_open(workers: Pair) -> None:
     for _ in range(20):
         exchanged(workers)
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) < before + 20  # Dask's own come and go
+    assert len(os.listdir("/proc/self/fd")) < before + 20  # Dask opens and closes some of its own
 
 
 def open_descriptors() -> int:
-    """Return how many descriptors of shared memory this process has; other threads have others."""
+    """Count the descriptors of shared memory only: other threads open other files."""
     links = (file for file in Path("/proc/self/fd").iterdir() if file.is_symlink())
     return sum(os.path.realpath(link).startswith("/memfd:daskdl") for link in links)
 
 
-def test_what_one_writes_the_other_reads() -> None:
+def test_one_memory_reads_what_the_other_writes() -> None:
     one, descriptor = SharedMemory.made(100)
     other = SharedMemory(descriptor, 100)
     one.write([np.arange(5, dtype=np.float32), np.array([7, 8], np.uint16)])
@@ -113,7 +113,7 @@ def test_descriptors_are_closed_and_no_file_has_a_name() -> None:
     assert open_descriptors() <= before[1] + 1  # mmap keeps one of its own
 
 
-def test_without_memory_nothing_stays_open(monkeypatch) -> None:
+def test_a_failed_allocation_leaves_nothing_open(monkeypatch) -> None:
     def full(*_: int) -> None:
         raise OSError("no space left")
 
@@ -134,7 +134,7 @@ def tcp() -> tuple[socket.socket, socket.socket]:
 
 
 @pytest.fixture(params=["near", "tcp"])
-def ends(request: pytest.FixtureRequest) -> Iterator[list[PeerSocket]]:
+def links(request: pytest.FixtureRequest) -> Iterator[list[PeerSocket]]:
     links = [PeerSocket(s) for s in (socket.socketpair() if request.param == "near" else tcp())]
     yield links
     for link in links:
@@ -142,7 +142,7 @@ def ends(request: pytest.FixtureRequest) -> Iterator[list[PeerSocket]]:
 
 
 def done(link: PeerSocket, seconds: float = 20) -> Any:
-    """Carry a socket's messages to their end, and return the note."""
+    """Send and receive a socket's open messages; return the note."""
     while True:
         link.go_on()
         if not (link.sends or link.receives):
@@ -152,16 +152,16 @@ def done(link: PeerSocket, seconds: float = 20) -> Any:
         assert poll.poll(1000 * seconds), "stuck"
 
 
-def test_messages_of_any_size_cross_and_keep_their_order(ends: list[PeerSocket]) -> None:
+def test_messages_of_any_size_cross_and_keep_their_order(links: list[PeerSocket]) -> None:
     rng = np.random.default_rng(0)
-    # Who sends in each round, and how much: below and above what goes through shared memory.
+    # The senders of each round and their sizes: below and above the size that goes through memory.
     rounds = [
         (rng.integers(1, 4), rng.integers(0, 3 * shared_memory.WORTH // 4, 2).tolist())
         for _ in range(60)
     ]
 
     def member(me: int) -> None:
-        link = ends[me]
+        link = links[me]
         for t, (who, sizes) in enumerate(rounds):
             room = np.zeros((sizes[1 - me], 1), np.float32)
             if who & (1 << me):
@@ -173,14 +173,14 @@ def test_messages_of_any_size_cross_and_keep_their_order(ends: list[PeerSocket])
             if who & (2 >> me):
                 assert note == [1 - me, 3]
                 assert (room == t).all()
-        link.close()  # the other may confirm what it reads after that
+        link.close()  # the other may still confirm what it reads later
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(member, range(2)))
 
 
 def test_without_memory_to_share_the_socket_carries_all(
-    ends: list[PeerSocket], monkeypatch
+    links: list[PeerSocket], monkeypatch
 ) -> None:
     def full(size: int) -> None:
         raise OSError("no space left")
@@ -189,57 +189,57 @@ def test_without_memory_to_share_the_socket_carries_all(
     sent, room = np.arange(1 << 20, dtype=np.float32), np.zeros(1 << 20, np.float32)
     with ThreadPoolExecutor(2) as threads:
         for t in range(2):
-            ends[0].send((*HEAD, t, "k"), t, [sent])
-            ends[1].receive((*HEAD, t, "k"), lambda note: [room])
-            sending = threads.submit(done, ends[0])
-            assert done(ends[1]) == t
+            links[0].send((*HEAD, t, "k"), t, [sent])
+            links[1].receive((*HEAD, t, "k"), lambda note: [room])
+            sending = threads.submit(done, links[0])
+            assert done(links[1]) == t
             sending.result(20)
             np.testing.assert_array_equal(room, sent)
 
 
-def test_shared_memory_is_not_written_before_it_is_read(ends: list[PeerSocket]) -> None:
-    if not ends[0]._shares:
+def test_shared_memory_is_not_written_before_it_is_read(links: list[PeerSocket]) -> None:
+    if not links[0]._shares:
         pytest.skip("sockets of two machines share no memory")
     first, second = (
         np.full((2, shared_memory.WORTH), 1, np.float32),
         np.full((2, shared_memory.WORTH), 2, np.float32),
     )
-    ends[0].send((*HEAD, 0, "k"), 0, [first])
-    done(ends[0])
-    ends[0].send((*HEAD, 1, "k"), 0, [second])
-    ends[0].go_on()
-    assert ends[0].sends
+    links[0].send((*HEAD, 0, "k"), 0, [first])
+    done(links[0])
+    links[0].send((*HEAD, 1, "k"), 0, [second])
+    links[0].go_on()
+    assert links[0].sends
     room = np.zeros_like(first)
-    ends[1].receive((*HEAD, 0, "k"), lambda note: [room])
-    done(ends[1])
+    links[1].receive((*HEAD, 0, "k"), lambda note: [room])
+    done(links[1])
     assert (room == 1).all()
-    done(ends[0])
-    ends[1].receive((*HEAD, 1, "k"), lambda note: [room])
-    done(ends[1])
+    done(links[0])
+    links[1].receive((*HEAD, 1, "k"), lambda note: [room])
+    done(links[1])
     assert (room == 2).all()
 
 
-def test_the_reason_is_heard_though_one_still_sends(ends: list[PeerSocket]) -> None:
+def test_a_sender_hears_the_reason_of_its_peer(links: list[PeerSocket]) -> None:
     large = np.zeros(1 << 22, np.float32)
-    ends[0]._shares = False
-    ends[0].send((*HEAD, 3, "k"), 0, [large])
-    ends[0].go_on()
-    ends[1].end(*HEAD, "a mistake")
-    if ends[1]._unix:  # TCP forgets what was sent before something came too late
-        ends[1].close()
+    links[0]._shares = False
+    links[0].send((*HEAD, 3, "k"), 0, [large])
+    links[0].go_on()
+    links[1].end(*HEAD, "a mistake")
+    if links[1]._unix:  # a TCP socket closed with unread data drops what it sent
+        links[1].close()
     else:
-        ends[0].receive((*HEAD, 3, "k"), lambda note: [])
+        links[0].receive((*HEAD, 3, "k"), lambda note: [])
     with pytest.raises(BrokenGangError, match="a mistake"):
-        done(ends[0])
+        done(links[0])
 
 
-def test_nothing_is_said_in_the_middle_of_a_message(ends: list[PeerSocket]) -> None:
-    ends[0]._shares = False
-    ends[0].send((*HEAD, 3, "k"), 0, [np.zeros(1 << 22, np.float32)])
-    ends[0].go_on()
-    assert ends[0].writes
-    ends[0].end(*HEAD, "a mistake")
-    ends[0].close()
-    ends[1].receive((*HEAD, 3, "k"), lambda note: [np.zeros(1 << 22, np.float32)])
+def test_no_reason_is_sent_inside_a_message(links: list[PeerSocket]) -> None:
+    links[0]._shares = False
+    links[0].send((*HEAD, 3, "k"), 0, [np.zeros(1 << 22, np.float32)])
+    links[0].go_on()
+    assert links[0].writes
+    links[0].end(*HEAD, "a mistake")
+    links[0].close()
+    links[1].receive((*HEAD, 3, "k"), lambda note: [np.zeros(1 << 22, np.float32)])
     with pytest.raises(ConnectionError, match=r"closed|reset"):
-        done(ends[1])
+        done(links[1])

@@ -1,4 +1,4 @@
-"""Learning rates by the iteration, by phases and by a metric, beside PyTorch's."""
+"""Learning rates by the iteration, by phases and by a metric, compared with PyTorch's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Root(Schedule):
         return self.rate / (iteration + 1) ** 0.5
 
 
-def test_it_needs_one_function():
+def test_a_users_schedule_needs_one_function():
     check(Root(1.0), [1.0, 0.5**0.5, (1 / 3) ** 0.5])
     assert Root(1.0).init() == {}
     assert Root(1.0).at(3, Root(1.0).observe({}, 2.0)) == 0.5
@@ -91,7 +91,7 @@ def test_agrees_with_pytorch(
         assert ours.at(3, state) == pytest.approx(method.param_groups[0]["lr"])
 
 
-def test_before_it_saw_anything_it_has_its_first_rate():
+def test_a_plateau_starts_at_its_first_rate():
     check(Plateau(0.3), [0.3] * 5)
     assert Plateau(0.3).at(7, Plateau(0.3).init()) == 0.3
 
@@ -104,14 +104,14 @@ def test_a_metric_that_is_not_a_number_is_no_better():
     assert schedule.at(0, state) == 0.5
 
 
-def test_it_never_rises_to_its_lowest_rate():
+def test_a_plateau_never_rises_to_its_lowest_rate():
     schedule = Plateau(0.1, patience=0, lowest=0.2)
     state = schedule.observe(schedule.observe(schedule.init(), 1.0), 1.0)
     assert schedule.at(0, state) == 0.1
 
 
 RATE = 0.3
-#: What is drawn, our schedule of it, and PyTorch's for a method.
+#: Drawn settings, our schedule of them, and PyTorch's for a method.
 CURVES = {
     "Cosine": (
         st.tuples(st.integers(1, 45), st.floats(0, 0.3)),
@@ -148,7 +148,7 @@ CURVES = {
     "Cosine again": (
         st.tuples(st.integers(1, 15), st.integers(1, 3), st.floats(0, 0.3)),
         lambda over, stretch, end: Cosine(RATE, over, end, restarts=True, stretch=stretch),
-        lambda kinds, *given: kinds.CosineAnnealingWarmRestarts(*given),
+        lambda kinds, *drawn: kinds.CosineAnnealingWarmRestarts(*drawn),
     ),
     "OneCycle": (
         st.tuples(st.integers(8, 40), st.floats(0.15, 0.5), st.floats(1, 50), st.floats(1, 1e5),
@@ -187,7 +187,7 @@ CURVES = {
 def test_curves_agree_with_pytorch(name, data, torch):
     draws, ours, theirs = CURVES[name]
     drawn = data.draw(draws)
-    # PyTorch's cosine goes up again, and its cycle refuses to go on after its end.
+    # After its end, PyTorch's cosine rises again, and its cycle raises an error.
     more = {"Cosine": 1, "OneCycle": -1}.get(name)
     count = 40 if more is None else drawn[0] + more
     kinds = torch.optim.lr_scheduler
@@ -195,7 +195,7 @@ def test_curves_agree_with_pytorch(name, data, torch):
     check(ours(*drawn), expected)
 
 
-def test_ends():
+def test_rates_after_the_end():
     assert Cosine(0.3, 20, 0.1)(27) == pytest.approx(0.1)
     for stretch in (1, 2, 3):
         again = Cosine(0.3, 7, 0.1, restarts=True, stretch=stretch)
@@ -205,7 +205,7 @@ def test_ends():
     assert cycle(100) == pytest.approx(0.03)
 
 
-def test_it_falls_to_its_end_and_stays():
+def test_polynomial_falls_to_its_end_and_stays():
     schedule = Polynomial(1.0, over=4, power=2, end=0.2)
     check(schedule, [1.0, 0.65, 0.4, 0.25, 0.2, 0.2])
     assert schedule(10**9) == 0.2
@@ -268,29 +268,29 @@ def torchs(torch: Any, rate: float, make: Callable[[Any], Any], count: int = 40)
 
 
 def check(schedule: Schedule, expected: list[float]) -> None:
-    """Assert that a schedule has these rates, from iteration 0, and travels between processes."""
-    found = [schedule(i) for i in range(len(expected))]
-    assert all(type(rate) is float for rate in found)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-13)
+    """Assert that a schedule has these rates from iteration 0, and that it pickles."""
+    rates = [schedule(i) for i in range(len(expected))]
+    assert all(type(rate) is float for rate in rates)
+    np.testing.assert_allclose(rates, expected, rtol=1e-9, atol=1e-13)
     twin = pickle.loads(pickle.dumps(schedule))
     assert twin == schedule
     assert repr(twin) == repr(schedule)
     assert hash(twin) == hash(schedule)
 
 
-def test_in_front_of_a_number():
+def test_warmup_to_a_number():
     check(Warmup(0.5, 5), [0.1, 0.2, 0.3, 0.4, 0.5, 0.5])
     check(Warmup(0.5, 2, start=0.5), [0.375, 0.5, 0.5])
     check(Warmup(Polynomial(1.0, 2), 0), [1.0, 0.5, 0.0])
 
 
-def test_what_follows_begins_when_the_top_is_reached():
+def test_the_schedule_after_a_warmup_begins_at_its_top():
     schedule = Warmup(Cosine(0.3, 10), 4)
     assert schedule(3) == schedule(4) == 0.3
     assert schedule(14) == pytest.approx(0)
 
 
-def test_a_plateau_behind_it_hears_metrics():
+def test_a_plateau_after_a_warmup_hears_metrics():
     schedule = Warmup(Plateau(1.0, factor=0.5, patience=0), 4)
     state = schedule.observe(schedule.observe(schedule.init(), 1.0), 1.0)
     assert schedule.at(1, state) == 0.25
