@@ -1,4 +1,4 @@
-"""Modules of torch and of packages that nobody here wrote, and samples for them."""
+"""Torch modules and samples for them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Recurrent(torch.nn.Module):
         self.head.weight = self.table.weight
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        found, _ = self.lstm(self.table(ids))
-        return self.head(found[:, -1])
+        outputs, _ = self.lstm(self.table(ids))
+        return self.head(outputs[:, -1])
 
 
 def recurrent() -> torch.nn.Module:

@@ -27,11 +27,11 @@ class Masked(torch.nn.Module):
 
     def forward(self, input_ids, *, attention_mask):
         assert input_ids.dtype == attention_mask.dtype == torch.int64
-        held = self.table(input_ids) * attention_mask[..., None]
-        return self.linear(held.sum(1) / attention_mask.sum(1, keepdim=True))
+        vectors = self.table(input_ids) * attention_mask[..., None]
+        return self.linear(vectors.sum(1) / attention_mask.sum(1, keepdim=True))
 
 
-def test_inputs_by_name_are_torchs_own():
+def test_inputs_by_name_reach_the_module():
     torch.manual_seed(0)
     net = Masked()
     x = {"attention_mask": MASK, "input_ids": IDS}
@@ -60,9 +60,9 @@ def test_results_by_name_are_trained_by_their_names():
     trainer = Trainer(TorchModule(Named()), losses, SGD(0.2))
     history = trainer.fit(SampleSet.from_arrays(x=x, y=y), epochs=20, batch_size=10, progress=False)
     assert history["loss"][-1] < 0.8 * history["loss"][0]
-    found = trainer.model.predict(x)
-    wanted = trainer.model.module(torch.from_numpy(x))
-    assert found.keys() == wanted.keys()
-    np.testing.assert_allclose(found["sum"], wanted["sum"].detach().numpy(), rtol=1e-5, atol=1e-6)
+    ours = trainer.model.predict(x)
+    theirs = trainer.model.module(torch.from_numpy(x))
+    assert ours.keys() == theirs.keys()
+    np.testing.assert_allclose(ours["sum"], theirs["sum"].detach().numpy(), rtol=1e-5, atol=1e-6)
     only = TorchModule(Named(), output="sum").predict(x)
     assert only.shape == (30, 1)

@@ -101,7 +101,7 @@ def test_a_killed_worker_changes_nothing(
 
 
 class _Once(Once):
-    """Dies where the second batch is drawn."""
+    """Dies when the second batch is drawn."""
 
     def __init__(self, marker: Path, action: Callable[[], None]) -> None:
         super().__init__(marker, 0, action)
@@ -110,11 +110,11 @@ class _Once(Once):
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         self.batches += 1
         if self.batches == 2:
-            return super().__call__({"x": np.zeros((1, 5)), **{}}) and batch
+            return super().__call__({"x": np.zeros((1, 5))}) and batch
         return batch
 
 
-def test_steps_are_those_of_torchs_own_loop() -> None:
+def test_steps_equal_those_of_a_torch_loop() -> None:
     net = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     twin = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
     twin.load_state_dict(net.state_dict())
@@ -128,8 +128,8 @@ def test_steps_are_those_of_torchs_own_loop() -> None:
         optimizer.zero_grad()
         torch.nn.functional.mse_loss(twin(torch.tensor(x)), torch.tensor(y)).backward()
         optimizer.step()
-    for own, theirs in zip(net.parameters(), twin.parameters(), strict=True):
-        np.testing.assert_allclose(own.detach(), theirs.detach(), rtol=2e-4, atol=2e-6)
+    for ours, theirs in zip(net.parameters(), twin.parameters(), strict=True):
+        np.testing.assert_allclose(ours.detach(), theirs.detach(), rtol=2e-4, atol=2e-6)
 
 
 def test_weights_and_gradients_are_views_of_one_vector() -> None:
@@ -141,8 +141,8 @@ def test_weights_and_gradients_are_views_of_one_vector() -> None:
     model.zero_grad()
     loss.backward()
     assert any(model.flat_grad)
-    found = np.concatenate([p.grad.numpy().ravel() for p in net.parameters()])
-    np.testing.assert_array_equal(found, model.flat_grad)
+    gradient = np.concatenate([p.grad.numpy().ravel() for p in net.parameters()])
+    np.testing.assert_array_equal(gradient, model.flat_grad)
     assert net[0].weight.data_ptr() == model.flat.ctypes.data
 
 
@@ -152,18 +152,18 @@ def test_a_module_among_layers_of_daskdl_passes_gradients_on() -> None:
     x = np.random.default_rng(0).normal(size=(5, 2)).astype(np.float32)
     model.zero_grad()
     MSELoss()(model(x), np.zeros((5, 1), np.float32)).backward()
-    own = {name: p.grad.copy() for name, p in model.named_parameters()}
+    gradients = {name: p.grad.copy() for name, p in model.named_parameters()}
     w = {name: torch.tensor(p.data, requires_grad=True) for name, p in model.named_parameters()}
     h = torch.tensor(x)
     for layer in ("layers.0", "layers.1", "layers.2"):
         h = torch.nn.functional.linear(h, w[f"{layer}.weight"], w[f"{layer}.bias"])
     (h**2).mean().backward()
-    for name, gradient in own.items():
+    for name, gradient in gradients.items():
         np.testing.assert_allclose(gradient, w[name].grad, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 class Counting(torch.nn.Module):
-    """Puts new tensors in the place of its buffers, as many modules do."""
+    """Replaces its buffers by new tensors, as many modules do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ def test_the_state_goes_out_and_in_bit_for_bit(tmp_path: Path) -> None:
             assert torch.equal(value, state[name]), name
 
 
-def test_files_and_modules_that_do_not_fit_are_told(tmp_path: Path) -> None:
+def test_files_and_modules_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.safetensors"
     daskdl.save(TorchModule(torch.nn.Linear(2, 3)), path)
     with pytest.raises(ModelFileError, match=r"expected module=.*daskdl.load\(path, module=net\)"):
@@ -247,7 +247,7 @@ def test_files_and_modules_that_do_not_fit_are_told(tmp_path: Path) -> None:
 
 
 class Mixed(torch.nn.Module):
-    """Half of it in half precision, with constants that no file keeps."""
+    """A module partly in half precision, with buffers that never change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,7 +260,7 @@ class Mixed(torch.nn.Module):
         return self.second(self.first(x[:, self.ids].to(torch.bfloat16)).float()) * self.scale
 
 
-def test_half_tensors_and_constants_travel(client_of: ClientOf) -> None:
+def test_half_tensors_and_constants_reach_workers(client_of: ClientOf) -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.normal(size=(30, k)).astype(np.float32) for k in (5, 2))
 
@@ -303,7 +303,7 @@ def test_frozen_parameters_stay(client: Client) -> None:
     assert not net[0].weight.requires_grad
 
 
-def test_what_is_not_promised_is_said_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_limits_of_equal_bits_are_logged_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
     nets.fitted(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(108, 4)), nets.images())
     assert "same bits on any number of workers of the same kind of processor" in caplog.text
 

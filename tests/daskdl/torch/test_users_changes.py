@@ -1,4 +1,4 @@
-"""What a user does to a torch module, or asks of one, counts; what cannot count is refused."""
+"""A user's changes of a wrapped torch module take effect, or are refused."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_torch(module: Any, x: Any = X) -> Any:
     return module.eval()(torch.from_numpy(x)).detach().numpy()
 
 
-def test_a_head_of_another_shape_and_what_is_frozen_by_this_side() -> None:
+def test_a_head_of_another_shape_and_parameters_frozen_by_the_model() -> None:
     module = net()
     model = TorchModule(module)
     model.predict(X)
@@ -60,9 +60,9 @@ def test_a_head_of_another_shape_and_what_is_frozen_by_this_side() -> None:
         name: tuple(v.shape) for name, v in module.state_dict().items()
     }
     model.freeze("0.weight")
-    kept = module[0].weight.clone()
+    frozen = module[0].weight.clone()
     fit(model)
-    assert torch.equal(module[0].weight, kept)
+    assert torch.equal(module[0].weight, frozen)
 
 
 def new_head(module: Any) -> None:
@@ -74,17 +74,17 @@ def trained_by_torch(module: Any) -> None:
     """Do what a fit of two epochs does; batch norm stays in eval() if the user put it there."""
     wanted = [p for p in module.parameters() if p.requires_grad]
     optimizer = torch.optim.SGD(wanted, lr=0.1)
-    still = not module[1].training
+    evaluating = not module[1].training
     module.train()
-    module[1].train(not still)
+    module[1].train(not evaluating)
     for _ in range(2):
         optimizer.zero_grad()
         torch.nn.CrossEntropyLoss()(module(torch.from_numpy(X)), torch.from_numpy(Y)).backward()
         optimizer.step()
 
 
-#: What users do to a module that is wrapped already.
-DEEDS: dict[str, Callable[[Any], Any]] = {
+#: Changes by users of a module that is wrapped already.
+CHANGES: dict[str, Callable[[Any], Any]] = {
     "freeze": lambda m: m[0].requires_grad_(False),
     "thaw": lambda m: m[0].requires_grad_(True),
     "eval": lambda m: m[1].eval(),
@@ -99,26 +99,26 @@ DEEDS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.slow
 @settings(max_examples=12, phases=[Phase.generate])
-@given(st.lists(st.sampled_from([*DEEDS, "fit", "predict"]), min_size=1, max_size=6))
-def test_the_module_is_the_truth_whatever_was_done_to_it(deeds: list[str]) -> None:
+@given(st.lists(st.sampled_from([*CHANGES, "fit", "predict"]), min_size=1, max_size=6))
+def test_changes_of_the_module_take_effect_in_any_order(changes: list[str]) -> None:
     module, twin = net(), net()
     model = TorchModule(module)
-    for deed in [*deeds, "fit"]:
-        if deed == "fit":
+    for change in [*changes, "fit"]:
+        if change == "fit":
             fit(model)
             trained_by_torch(twin)
-        elif deed == "predict":
+        elif change == "predict":
             model.predict(X)
         else:
-            DEEDS[deed](module)
-            DEEDS[deed](twin)
+            CHANGES[change](module)
+            CHANGES[change](twin)
     for name, value in twin.state_dict().items():
         np.testing.assert_allclose(module.state_dict()[name], value, atol=1e-5, err_msg=name)
     predicted = model.predict(X)
     np.testing.assert_allclose(predicted, by_torch(copy.deepcopy(twin)), atol=1e-5)
 
 
-def test_what_forward_writes_into_its_input_reaches_no_sample() -> None:
+def test_a_forward_that_writes_into_its_input_changes_no_sample() -> None:
     class Scales(torch.nn.Linear):
         def forward(self, x: Any) -> Any:
             x *= 2
@@ -206,7 +206,7 @@ def test_bfloat16_is_autocast() -> None:
 
 
 entropy = torch.nn.functional.cross_entropy
-#: Losses by whether they are means over samples; class 2 is rare, and comes last or anywhere.
+#: Losses, and whether each is a mean over samples; class 2 is rare, and comes last or anywhere.
 LOSSES: dict[str, tuple[Any, bool]] = {
     "mean": (entropy, True),
     "tokens": (lambda p, t: entropy(p.repeat(3, 1), t.repeat(3)), True),
@@ -250,9 +250,9 @@ def test_a_loss_is_the_same_on_shards_or_refused_before_the_first_step(
     np.testing.assert_array_equal(cut.weight.detach(), start.weight.detach())
 
 
-def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards() -> None:
+def test_a_loss_that_is_no_mean_over_samples_is_refused_with_shards() -> None:
     late = np.tile(Y, 3)
-    late[-1] = -100  # in the last of all samples
+    late[-1] = -100  # in the last sample only
     with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
         fit(torch.nn.Linear(6, 2), None, np.tile(X, (3, 1)), late, parts=2)
     alike = np.tile(X[:16], (2, 1)), np.tile(np.eye(2, dtype="f4")[Y[:16]], (2, 1))
@@ -260,12 +260,12 @@ def test_a_loss_that_is_no_mean_over_samples_is_refused_where_there_are_shards()
         with pytest.raises(SettingsError, match=r"expected a mean over samples.*shards=1"):
             fit(torch.nn.Linear(6, 2), TorchLoss(LOSSES[name][0]), *alike, parts=2)
     fit(torch.nn.Linear(6, 2), torch.nn.KLDivLoss(reduction="batchmean"), y=np.eye(2)[Y], parts=2)
-    for function in (LOSSES["mean"][0], LOSSES["dice"][0]):  # torch's own, but for the lambda
+    for function in (LOSSES["mean"][0], LOSSES["dice"][0]):  # by torch, but inside a lambda
         with pytest.raises(TrainingError, match=r"TorchLoss\(function\) makes a loss"):
             fit(torch.nn.Linear(6, 2), lambda p, t, f=function: f(p, t))
 
 
-def test_a_share_of_one_sample_under_batch_norm_is_told_before_the_first_step() -> None:
+def test_a_share_of_one_sample_under_batch_norm_is_refused_before_the_first_step() -> None:
     with pytest.raises(SettingsError, match=r"batch_size and shards.*found 1 in some"):
         fit(net(), x=X, y=Y, parts=24)
     model = TorchModule(
@@ -274,7 +274,7 @@ def test_a_share_of_one_sample_under_batch_norm_is_told_before_the_first_step() 
     np.testing.assert_allclose(model.predict(X), by_torch(model.module), atol=1e-6)
 
 
-def test_mappings_leave_out_what_is_no_tensor() -> None:
+def test_mappings_leave_out_values_that_are_no_tensors() -> None:
     class Two(torch.nn.Module):
         def __init__(self, **more: Any) -> None:
             super().__init__()
@@ -287,7 +287,7 @@ def test_mappings_leave_out_what_is_no_tensor() -> None:
         fit(Two(**more), {"logits": torch.nn.CrossEntropyLoss()})
 
 
-def test_names_that_a_module_has_for_something_else_are_refused() -> None:
+def test_parameters_named_as_attributes_of_modules_are_refused() -> None:
     for name in ("flat", "predict", "_names"):
         module = torch.nn.Module()
         module.register_parameter(name, torch.nn.Parameter(torch.ones(3)))
@@ -319,16 +319,16 @@ def test_a_users_buffers_that_change_are_named(
             self.seen = step(self.seen, x.detach())
             return super().forward(x)
 
-    told: list[str] = []
-    monkeypatch.setattr(logger, "warning", lambda text, *given: told.append(text % given))
+    logged: list[str] = []
+    monkeypatch.setattr(logger, "warning", lambda text, *values: logged.append(text % values))
     module = parametrizations.spectral_norm(Counting(6, 2))  # whose own buffers change, too
     module.register_buffer("seen", start)
     fit(module)
-    changed = [line for line in told if "changes the buffer" in line]
+    changed = [line for line in logged if "changes the buffer" in line]
     assert {line.split("buffer ")[1][:5] for line in changed} == ({"seen:"} if named else set())
 
 
-def test_what_is_masked_is_no_data_of_losses_and_tensors() -> None:
+def test_masked_elements_are_nan_or_refused() -> None:
     loss, mask = TorchLoss(torch.nn.MSELoss()), np.arange(6) % 2 == 0
     floats, ids = np.ma.masked_array(X[0], mask), np.ma.masked_array(np.arange(6), mask)
     for prediction, target in ((X[0], floats), (floats, X[0])):
@@ -342,7 +342,7 @@ def test_what_is_masked_is_no_data_of_losses_and_tensors() -> None:
 
 
 @pytest.mark.parametrize("bag", [False, True])
-def test_gradients_by_how_often_an_id_is_there_are_refused(bag: bool) -> None:
+def test_gradients_scaled_by_frequency_are_refused(bag: bool) -> None:
     kind = torch.nn.EmbeddingBag if bag else torch.nn.Embedding
     module = torch.nn.Sequential(kind(9, 2, scale_grad_by_freq=True), torch.nn.Flatten())
     with pytest.raises(SettingsError, match="0: expected scale_grad_by_freq=False"):
@@ -357,16 +357,16 @@ def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPat
             self.last = x.detach()
             return super().forward(x)
 
-    told: list[str] = []
-    monkeypatch.setattr(logger, "warning", lambda text, *given: told.append(text % given))
+    logged: list[str] = []
+    monkeypatch.setattr(logger, "warning", lambda text, *values: logged.append(text % values))
     module = Counting(6, 2)
     module.calls, module.last = 0, torch.zeros(1)
     module.register_buffer("total", torch.zeros(1), persistent=False)
     fit(module)
-    assert "forward changes calls, last, total, which is no buffer" in " ".join(told)
-    told.clear()
+    assert "forward changes calls, last, total, which is no buffer" in " ".join(logged)
+    logged.clear()
     fit(prune.identity(torch.nn.Linear(6, 2), "weight"))  # which computes its weight anew
-    assert "forward changes" not in " ".join(told)
+    assert "forward changes" not in " ".join(logged)
 
 
 @pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])

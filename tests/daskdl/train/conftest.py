@@ -30,4 +30,4 @@ def uninterrupted() -> dict[str, Any]:
     run = Run().fit()
     assert run.best.best_epoch == 2
     assert len(run.trainer.history.epochs) == 5
-    return run.came_to()
+    return run.outcome()

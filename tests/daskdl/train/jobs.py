@@ -1,4 +1,4 @@
-"""Samples, jobs and partitions for tests of steps, and ratings whose model has tables."""
+"""Samples, jobs and partitions for tests of steps, and ratings for a model with tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _alive = _most = 0
 
 
 def counted(value: Any) -> Any:
-    """Return something that is counted from now on until nobody has it any more."""
+    """Return ``value``, and count it until it is garbage."""
     global _alive, _most
     with _lock:
         _alive += 1
@@ -66,11 +66,11 @@ def counted(value: Any) -> Any:
 
 def _gone() -> None:
     global _alive
-    _alive -= 1  # not under the lock, which the thread may hold in which this comes
+    _alive -= 1  # without the lock, which the thread that runs this may hold
 
 
 def most_alive() -> int:
-    """Return how many of this process were alive at once since it was asked last."""
+    """Return how many counted values were alive at once since the last call."""
     global _most
     with _lock:
         most, _most = _most, _alive
@@ -115,7 +115,7 @@ class Recommender(Module):
 
 
 def ratings(partitions: int = 4, n: int = RATINGS) -> SampleSet:
-    """Return ratings of which some users have many; the last input is their number."""
+    """Return ratings, many of some users; the last input is the number of the rating."""
     rng = np.random.default_rng(0)
     x = np.stack(
         [
@@ -147,7 +147,7 @@ def fit_ratings(
 
 
 def digest_of_all(trainer: Trainer) -> str:
-    """Return what two runs have in common when weights and tables are the same bits."""
+    """Return the digest of all weights and tables."""
     state = trainer.model.state_dict()
     return hashlib.sha256(b"".join(state[name].tobytes() for name in sorted(state))).hexdigest()
 
@@ -160,8 +160,8 @@ def nothing(of: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Own(Method):
-    """Descends along the gradient; the rest is as it is told."""
+class Descent(Method):
+    """Descends along the gradient; functions set the state and change weights and state."""
 
     first: Made = nothing  # from the number of weights to the first state
     change: Made = field(default=lambda weights: weights)

@@ -1,4 +1,4 @@
-"""Small problems to fit, what breaks on purpose meanwhile, and runs that are interrupted."""
+"""Small problems to fit, faults on purpose, and runs that are interrupted."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from daskdl.train.fit.callback import Logs
 
 SAMPLES = 53
 
-#: Returns the client, with so many workers behind it.
+#: Returns the client of a cluster with that many workers.
 ClientOf = Callable[[int], Client]
 
 
 def problem(partitions: int = 4, n: int = SAMPLES) -> SampleSet:
-    """Return samples of which the last input is their number."""
+    """Return samples whose last input is the number of the sample."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 5)).astype(np.float32)
     y = np.tanh(x @ rng.normal(size=(5, 2))).astype(np.float32)
@@ -39,7 +39,7 @@ def problem(partitions: int = 4, n: int = SAMPLES) -> SampleSet:
 
 
 def network() -> Module:
-    """Return a small network, always the same; its scale takes the samples' numbers."""
+    """Return a small network, always with the same weights."""
     return Sequential(Linear(5, 8, seed=1), ReLU(), Linear(8, 2, seed=2))
 
 
@@ -74,7 +74,7 @@ def check_same_bits(
     client_of: ClientOf,
     on: Sequence[tuple[int, str]] = ((2, "graph"), (2, "gang"), (3, "gang")),
 ) -> Trainer:
-    """Assert that so many workers come to the bits of one process by an engine; return its fit."""
+    """Assert that workers of an engine get the bits of one process; return its fit."""
     alone = run(client=False)
     for workers, engine in on:
         other = run(client=client_of(workers), engine=engine)
@@ -87,7 +87,7 @@ def check_same_bits(
 
 
 def digest(trainer: Trainer) -> str:
-    """Return what two runs have in common when their weights are the same bits."""
+    """Return the digest of the weights."""
     return hashlib.sha256(trainer.model.flat.tobytes()).hexdigest()
 
 
@@ -97,7 +97,7 @@ def pids(client: Client) -> list[int]:
 
 
 class Do(Callback):
-    """Calls something once, after so many iterations."""
+    """Calls ``action`` once, after that many iterations."""
 
     def __init__(self, after: int, action: Callable[[], object]) -> None:
         self.after, self.action, self.done = after, action, False
@@ -109,9 +109,9 @@ class Do(Callback):
 
 
 class On(Callback):
-    """Calls functions of the trainer; keeps what those after groups and epochs return.
+    """Calls functions of the trainer; keeps the results of those after groups and epochs.
 
-    An epoch's ends the fit by returning True.
+    The function after an epoch ends the fit by returning True.
     """
 
     def __init__(self, begin: Any = None, group: Any = None, epoch: Any = None) -> None:
@@ -133,7 +133,7 @@ class On(Callback):
 
 
 class Once:
-    """Samples pass; where one with this number is drawn first, ``action`` is called."""
+    """Calls ``action`` when the sample with this number is first drawn."""
 
     def __init__(self, marker: Path, number: int, action: Callable[[], None]) -> None:
         self.marker, self.number, self.action = str(marker), number, action
@@ -179,7 +179,7 @@ def interrupt() -> None:
 
 
 class Interrupt(Callback):
-    """Raises after so many iterations, or at an epoch's end."""
+    """Raises ``error`` after an iteration or an epoch."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class Interrupt(Callback):
 
 
 class Diary(Callback):
-    """Keeps what was called, and asks to stop after an epoch."""
+    """Records its calls, and stops the fit after an epoch."""
 
     def __init__(self, stop: int | None = None) -> None:
         self.stop, self.calls = stop, list[Any]()
@@ -221,7 +221,7 @@ class Diary(Callback):
 
 
 class Run:
-    """A run with objects of its own; left alone, epoch 2 is its best and epoch 4 its last."""
+    """A run with its own callbacks; uninterrupted, epoch 2 is the best and epoch 4 the last."""
 
     def __init__(self) -> None:
         self.best, self.stop = BestModel(), EarlyStopping(2)
@@ -245,8 +245,8 @@ class Run:
         )
         return self
 
-    def came_to(self) -> dict[str, Any]:
-        """Return all that must not depend on interruptions."""
+    def outcome(self) -> dict[str, Any]:
+        """Return everything that must not depend on interruptions."""
         history = self.trainer.history
         names = {"epoch", "iteration", "loss", "samples", "val_loss"}  # all but times
         rows = [{k: v for k, v in row.items() if k in names} for row in history.epochs]
@@ -265,7 +265,7 @@ def iterations_in(folder: Path) -> list[int]:
     return sorted(int(p.name.removeprefix("step-")) for p in folder.iterdir())
 
 
-#: For each engine and phase, what a worker calls then, and what kind of message if it is one.
+#: The call of a worker in each phase of each engine, and the kind of message that it sends.
 CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
     ("graph", "load"): (shards, "load_shard", ""),
     ("graph", "gradient"): (step, "gradient", ""),
@@ -283,7 +283,7 @@ CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
 
 
 class Dying:
-    """Stands in for a function, and ends the process at its n-th call if no other has before."""
+    """Replaces a function; kills the process at its n-th call, if no other process died before."""
 
     def __init__(self, function: Callable[..., Any], kind: str, calls: int, marker: str) -> None:
         self.function, self.kind = function, kind
@@ -303,10 +303,10 @@ class Dying:
 
 
 def arm(engine: str, phase: str, calls: int, marker: str) -> None:
-    """Let this process die at its n-th call of what the phase does."""
+    """Let this process die at its n-th call of the phase's function."""
     owner, name, kind = CALLS[engine, phase]
     dying = Dying(getattr(owner, name), kind, calls, marker)
-    # A function, so that it becomes a method where it takes the place of one.
+    # A function, so that it becomes a method if it replaces one.
     setattr(owner, name, lambda *args, **options: dying(*args, **options))
 
 

@@ -25,7 +25,7 @@ def follow(
     name: str = "loss",
     trainer: Trainer | None = None,
 ) -> int | None:
-    """Return the epoch after which ``callback`` stops a fit whose epochs come to ``losses``."""
+    """Return the epoch after which ``callback`` stops a fit with these losses of epochs."""
     trainer = trainer or new_trainer()
     for epoch, loss in enumerate(losses, first):
         trainer.model.flat[:] = epoch
@@ -38,7 +38,7 @@ def follow(
     ("patience", "by", "losses", "stops"),
     [
         (1, 0, [3, 2, 1], None),
-        (1, 0, [3, 3], 1),  # no lower is no better
+        (1, 0, [3, 3], 1),  # an equal loss is no better
         (2, 0, [3, 4, 2.9, 3, 2.8], None),
         (2, 0, [3, 4, 3], 2),
         (2, 0.5, [3, 2.75, 2.25, 9], None),  # 2.25 is lower than 3 by more than 0.5
@@ -53,13 +53,13 @@ def test_early_stopping_waits_for_patience(patience, by, losses, stops):
 
 
 @pytest.mark.parametrize("options", [{"patience": 0}, {"by": -0.1}, {"by": np.nan}])
-def test_early_stopping_refuses_what_would_stop_at_once(options):
+def test_early_stopping_refuses_settings_that_would_stop_at_once(options):
     with pytest.raises(SettingsError, match=r"patience of at least 1 .* found patience="):
         EarlyStopping(**options)
 
 
 @pytest.mark.parametrize("kind", [EarlyStopping, BestModel])
-def test_the_validation_is_watched_where_there_is_one(kind):
+def test_the_validation_is_watched_if_there_is_one(kind):
     watching = kind()
     follow(watching, [0.5], name="val_loss")
     assert watching.best == 0.5
@@ -83,16 +83,16 @@ def test_early_stopping_goes_on_where_it_was(cut):
 
 
 @pytest.mark.parametrize("higher", [None, True, False])
-def test_of_a_metric_what_it_says_is_better(higher):
+def test_a_metric_says_whether_higher_is_better(higher):
     losses, best, stop = [0.5, 0.75, 0.7, 0.6, 0.8], [], []
     for name in ("val_auc", "val_mae", "val_other"):
         watching = BestModel(name, higher), EarlyStopping(2, 0.01, name, higher)
         trainer = Trainer(
             network(), MSELoss(), SGD(0.1), metrics={"auc": ROCAUC(), "mae": MeanAbsoluteError()}
         )
-        ends = [follow(callback, losses, name=name, trainer=trainer) for callback in watching]
+        stopped = [follow(callback, losses, name=name, trainer=trainer) for callback in watching]
         best.append(watching[0].best)
-        stop.append(ends[1])
+        stop.append(stopped[1])
     assert best == {None: [0.8, 0.5, 0.5], True: [0.8] * 3, False: [0.5] * 3}[higher]
     assert stop == {None: [3, 2, 2], True: [3] * 3, False: [2] * 3}[higher]
 
@@ -119,9 +119,9 @@ def test_a_model_without_a_best_is_left_alone():
     best.weights = np.zeros(3, np.float32)
     best.restore(before.state())
     trainer = new_trainer()
-    kept = trainer.model.flat.copy()
+    weights = trainer.model.flat.copy()
     best.on_fit_end(trainer)
-    np.testing.assert_array_equal(trainer.model.flat, kept)
+    np.testing.assert_array_equal(trainer.model.flat, weights)
 
 
 def test_a_fit_leaves_the_model_with_the_weights_of_its_best_epoch():

@@ -24,7 +24,7 @@ from tests.daskdl.train.jobs import N, by_hand, new_job, samples
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
 
-#: Drawn batches, and that one was drawn ahead: of the process, as copies are all the same.
+#: Drawn batches, and whether one was drawn ahead: global, since functions are copied.
 DRAWN: list[int] = []
 SECOND = threading.Event()
 
@@ -58,7 +58,7 @@ def fit(function, model=None, partitions=1, **options):
 def test_the_next_batch_is_drawn_while_one_is_computed():
     class Counted:
         def __call__(self, batch):
-            return counted(batch) if len(batch["x"]) == 6 else batch  # not that of the trial
+            return counted(batch) if len(batch["x"]) == 6 else batch  # not the sample of the trial
 
     DRAWN.clear()
     SECOND.clear()
@@ -77,28 +77,28 @@ def test_an_exception_ahead_names_its_iteration():
     assert not [t for t in threading.enumerate() if t.name.startswith("daskdl-ahead")]
 
 
-def weighed(held: Arrays, weight: np.ndarray) -> Arrays:
-    return Arrays({**held.arrays, "sample_weight": weight})
+def weighed(data: Arrays, weight: np.ndarray) -> Arrays:
+    return Arrays({**data.arrays, "sample_weight": weight})
 
 
-def parts(job: Job, weights: Any, held: Arrays, shards: int, batch_size: int) -> list[Evaluation]:
-    """Return what shards of the samples come to."""
-    bounds = np.linspace(0, len(held), shards + 1).astype(int)
-    cut = (held.part(a, b) for a, b in pairwise(bounds))
+def parts(job: Job, weights: Any, data: Arrays, shards: int, batch_size: int) -> list[Evaluation]:
+    """Return the evaluations of shards of the samples."""
+    bounds = np.linspace(0, len(data), shards + 1).astype(int)
+    cut = (data.part(a, b) for a, b in pairwise(bounds))
     return [evaluate(job, weights, part, s, batch_size) for s, part in enumerate(cut)]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, N, 100])
 def test_an_evaluation_sums_over_samples(batch_size):
     job, model = new_job(metrics=(MeanAbsoluteError(),))
-    found = evaluate(job, model.flat, samples(), 0, batch_size)
-    held = samples().arrays
-    expected, _ = by_hand(model, held["x"], held["y"])
-    assert found.samples == N
-    assert found.loss == pytest.approx(expected, rel=1e-6)
-    loss, error = combined(job.tools(), [found])
+    result = evaluate(job, model.flat, samples(), 0, batch_size)
+    arrays = samples().arrays
+    expected, _ = by_hand(model, arrays["x"], arrays["y"])
+    assert result.samples == N
+    assert result.loss == pytest.approx(expected, rel=1e-6)
+    loss, error = combined(job.tools(), [result])
     assert loss == pytest.approx(expected / N, rel=1e-6)
-    assert error == pytest.approx(np.abs(model(held["x"]).data - held["y"]).mean(), rel=1e-6)
+    assert error == pytest.approx(np.abs(model(arrays["x"]).data - arrays["y"]).mean(), rel=1e-6)
     assert type(error) is float  # it goes into the manifest of a checkpoint
 
 
@@ -108,33 +108,33 @@ def test_metrics_are_of_all_samples_and_not_means_of_shards(shards, weights):
     job, model = new_job(loss=L1Loss(), metrics=(ROCAUC(), MeanAbsoluteError()))
     rng = np.random.default_rng(3)
     y, w = rng.integers(0, 2, (40, 2)).astype(np.float32), rng.lognormal(size=40)
-    held = Arrays({"x": rng.normal(size=(40, 3)).astype(np.float32), "y": y})
-    whole = weighed(held, w) if weights else held
+    data = Arrays({"x": rng.normal(size=(40, 3)).astype(np.float32), "y": y})
+    whole = weighed(data, w) if weights else data
     loss, area, error = combined(job.tools(), parts(job, model.flat, whole, shards, 7))
-    scores, each = model(held.arrays["x"]).data, np.repeat(w if weights else np.ones(40), 2)
+    scores, each = model(data.arrays["x"]).data, np.repeat(w if weights else np.ones(40), 2)
     expected = roc_auc_score(y.ravel(), scores.ravel(), sample_weight=each)
     assert area == pytest.approx(expected, rel=1e-9)
     assert (area, error) == tuple(combined(job.tools(), parts(job, model.flat, whole, 1, 40))[1:])
     errors = np.abs(scores - y).mean(1).astype(float)
     assert error == pytest.approx(np.average(errors, weights=w if weights else None), rel=1e-6)
-    # A loss is divided by the samples: only so do shards' losses add up.
+    # A loss is divided by the number of samples, so that losses of shards add up.
     assert loss == pytest.approx((errors * (w if weights else 1)).mean(), rel=1e-6)
 
 
 def test_a_shard_without_samples_counts_nothing():
     job, model = new_job(metrics=(ROCAUC(),), model=Sequential())
-    held = Arrays({"x": np.float32([0.1, 0.9]), "y": np.float32([0, 1])})
-    found = [evaluate(job, model.flat, part, 0, 4) for part in (held.part(0, 0), held)]
-    assert found[0].samples == 0
-    assert combined(job.tools(), found) == combined(job.tools(), found[1:])
-    assert combined(job.tools(), found)[1] == 1.0
+    data = Arrays({"x": np.float32([0.1, 0.9]), "y": np.float32([0, 1])})
+    results = [evaluate(job, model.flat, part, 0, 4) for part in (data.part(0, 0), data)]
+    assert results[0].samples == 0
+    assert combined(job.tools(), results) == combined(job.tools(), results[1:])
+    assert combined(job.tools(), results)[1] == 1.0
 
 
-def test_dask_is_told_the_bytes():
+def test_an_evaluation_has_the_size_of_its_arrays():
     job, model = new_job(metrics=(ROCAUC(),), model=Sequential())
     x = np.linspace(0, 1, 1000, dtype=np.float32)
-    found = evaluate(job, model.flat, Arrays({"x": x, "y": np.round(x)}), 0, 100)
-    assert sys.getsizeof(found) >= 24 * 1000
+    result = evaluate(job, model.flat, Arrays({"x": x, "y": np.round(x)}), 0, 100)
+    assert sys.getsizeof(result) >= 24 * 1000
 
 
 def test_validation_samples_pass_their_own_functions():
@@ -142,6 +142,6 @@ def test_validation_samples_pass_their_own_functions():
         return {**batch, "y": 0 * batch["y"]}
 
     job, model = new_job(functions=(lambda batch: {},), validation_functions=(of_zero,))
-    found = evaluate(job, model.flat, samples(), 0, 4)
-    held = samples().arrays
-    assert found.loss == pytest.approx(by_hand(model, held["x"], 0 * held["y"])[0], rel=1e-6)
+    result = evaluate(job, model.flat, samples(), 0, 4)
+    arrays = samples().arrays
+    assert result.loss == pytest.approx(by_hand(model, arrays["x"], 0 * arrays["y"])[0], rel=1e-6)

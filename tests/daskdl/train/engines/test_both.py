@@ -86,8 +86,8 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
             time.sleep(0.02)
 
     def holding(trainer):
-        held = client.has_what().items()
-        seen.update(w for w, keys in held if any("load-" in str(key) for key in keys))
+        keys_of = client.has_what().items()
+        seen.update(w for w, keys in keys_of if any("load-" in str(key) for key in keys))
 
     with caplog.at_level("WARNING", "daskdl"):
         trainer = fit(
@@ -95,28 +95,28 @@ def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
         )
     assert digest(trainer) == undisturbed
     assert len(seen) == 2
-    # Members of a gang go on with the state that they have kept.
+    # Members of a gang go on with their own state.
     assert "starting again" not in caplog.text
 
 
 @pytest.mark.slow
 def test_classes_that_workers_cannot_import_train(client):
-    class Own(Module):
+    class Local(Module):
         def __init__(self):
             self.layer = Linear(5, 2, seed=1)
 
         def forward(self, x):
             return self.layer(x)
 
-    together = fit(problem(), Own(), client=client, engine="graph")
-    assert digest(together) == digest(fit(problem(), Own()))
+    together = fit(problem(), Local(), client=client, engine="graph")
+    assert digest(together) == digest(fit(problem(), Local()))
 
 
 # --- mistakes
 
 
 def frames_of(store: Path) -> SampleSet:
-    """Return samples of a store that is written here: five inputs and two targets each."""
+    """Write a store and return its samples: five inputs and two targets each."""
     rng, axes = np.random.default_rng(0), {"x": 5, "y": 2}
     data = xr.Dataset(
         {n: (("time", n), rng.gamma(0.3, 2, (30, k)).astype(np.float32)) for n, k in axes.items()}
@@ -159,7 +159,7 @@ def test_samples_that_cannot_be_loaded_name_the_shard(client, tmp_path):
 @pytest.mark.slow
 @both
 @pytest.mark.usefixtures("short_groups")
-def test_the_scheduler_forgets_what_is_done(client, engine):
+def test_the_scheduler_forgets_finished_tasks(client, engine):
     def count(trainer):
         # The graph that has just ended is released by now or in a moment.
         return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
@@ -173,7 +173,7 @@ def test_the_scheduler_forgets_what_is_done(client, engine):
     fit(problem(2), client=client, engine=engine, iterations=15, callbacks=[tasks])
     assert len(tasks.seen) == 15
     assert max(tasks.seen[5:]) < 30
-    # Dask keeps what it has measured of each span for ever: samples, job and tasks are one each.
+    # Dask keeps measurements of each span for ever: samples, job and tasks are one span each.
     assert spans() <= before + 3
 
 

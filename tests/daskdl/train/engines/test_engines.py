@@ -1,4 +1,4 @@
-"""Engines: which of them runs a fit, and what all of them share; what names a run."""
+"""Engines: their choice, and what all of them share; the identity of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
-from tests.daskdl.train.jobs import Own, new_job
+from tests.daskdl.train.jobs import Descent, new_job
 from tests.daskdl.train.runs import On, check_same_bits, fit, problem
 
 
@@ -53,7 +53,7 @@ def test_an_adaptive_cluster_is_known():
         assert not is_adaptive(client)
         adaptive = cluster.adapt(minimum=0, maximum=1)
         assert is_adaptive(client)
-        assert not is_adaptive(other)  # nobody told it
+        assert not is_adaptive(other)  # another client does not know it
         adaptive.stop()
         assert not is_adaptive(client)
         adaptive = cluster.adapt(minimum=1, maximum=1)  # only to replace what has ended
@@ -63,12 +63,12 @@ def test_an_adaptive_cluster_is_known():
 
 METHODS = [
     *(Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)),
-    *(LBFGS(0.1), Own()),  # of somebody's own, which returns new weights
+    *(LBFGS(0.1), Descent()),  # a user's method, which returns new weights
 ]
 
 
 class Largest(Module):
-    """Somebody's own layer: it puts a new array in the place of its buffer's."""
+    """A user's layer, which replaces the array of its buffer."""
 
     def __init__(self) -> None:
         self.largest = Buffer(np.zeros(1, np.float32))
@@ -103,7 +103,7 @@ def test_statistics_draws_and_methods_are_the_same_in_all_engines(method, client
 
 
 def test_running_statistics_are_the_means_over_all_samples():
-    """Of two shards whose inputs lie apart each has half of its own mean in them."""
+    """Two shards with different inputs have half of their own means in them."""
     x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
     trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
@@ -127,21 +127,21 @@ def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(clien
     alone = check_same_bits(run, client_of, [(2, "graph"), (2, "gang")])
     assert np.abs(alone.model.flat).max() <= np.float32(0.1)
     losses = alone.history["loss"]
-    kept = run(checkpoint=tmp_path)  # whose state lies apart from the model
-    np.testing.assert_array_equal(kept.history["loss"], losses)
+    saved = run(checkpoint=tmp_path)  # its state lies apart from the model
+    np.testing.assert_array_equal(saved.history["loss"], losses)
     assert not np.array_equal(fit(problem(), epochs=3).history["loss"], losses)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.model.freeze(), "which parameters are frozen"),
         (lambda t: setattr(t, "optimizer", SGD(1.0)), "trainer.optimizer"),
         (lambda t: setattr(t, "loss", MSELoss()), "trainer.loss"),
     ],
 )
-def test_what_a_fit_cannot_follow_is_told(change, said):
-    with pytest.raises(TrainingError, match=f"expected callbacks to leave {said} as it was"):
+def test_changes_that_a_fit_cannot_follow_are_refused(change, message):
+    with pytest.raises(TrainingError, match=f"expected callbacks to leave {message} as it was"):
         fit(problem(), epochs=2, callbacks=[On(epoch=change)])
 
 
@@ -149,7 +149,7 @@ IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size":
 
 
 @pytest.mark.parametrize(
-    ("name", "wanted", "said"),
+    ("name", "wanted", "message"),
     [
         ("batch_size", 16, "expected batch_size 16, found 8; give another folder"),
         (
@@ -161,13 +161,13 @@ IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size":
         ("seed", 1, "expected seed 1, found null;"),
     ],
 )
-def test_what_differs_is_named(name, wanted, said):
+def test_a_different_setting_is_named(name, wanted, message):
     with pytest.raises(CheckpointError) as raised:
         check_identity(Path("runs"), IDENTITY, {**IDENTITY, name: wanted})
     sentence = str(raised.value)
     assert sentence.startswith("runs: holds the checkpoint of another run: ")
-    assert said in sentence
+    assert message in sentence
 
 
-def test_a_run_goes_on_from_its_own():
+def test_a_run_goes_on_from_its_own_checkpoint():
     check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)

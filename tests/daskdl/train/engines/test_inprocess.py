@@ -34,7 +34,7 @@ def samples_of(n: int, partitions: int) -> SampleSet:
 
 
 def tree_sum(terms: list[np.ndarray | None]) -> np.ndarray | None:
-    """Add in the canonical order: the shards' halves of a power of two, each in the same way."""
+    """Add in the canonical order: cut at half a power of two, and add each part in the same way."""
     if len(terms) == 1:
         return terms[0]
     half = 2 ** math.ceil(math.log2(len(terms))) // 2
@@ -45,7 +45,7 @@ def tree_sum(terms: list[np.ndarray | None]) -> np.ndarray | None:
 def plain_loop(
     samples: SampleSet, batch_size: int, epochs: int, dtype: type = np.float32
 ) -> tuple[np.ndarray, list[float]]:
-    """Train one linear layer by SGD on the mean squared error as a textbook has it."""
+    """Train one linear layer by SGD on the mean squared error, as in a textbook."""
     model = Linear(3, 2, seed=1)
     weight, bias = (p.data.astype(dtype) for _, p in model.named_parameters())
     shards = [recipe.load() for recipe in samples.recipes]
@@ -75,7 +75,7 @@ def plain_loop(
         (16, 1, 4),
         (23, 3, 8),  # the last batch is of 7, 2 or 3 of each shard
         (23, 5, 3),  # not every shard is in every batch
-        (11, 4, 100),  # one batch, of fewer samples than wanted
+        (11, 4, 100),  # one batch, of fewer samples than asked for
         (3, 3, 1),
     ],
 )
@@ -99,7 +99,7 @@ def test_a_fit_is_the_plain_loop(n, partitions, batch_size):
 @pytest.mark.parametrize("partitions", [4, 5, 6, 7, 11])
 def test_shards_are_added_in_the_canonical_order(partitions):
     values = np.ones(partitions, np.float32)
-    values[0] = 2**24  # and 1 is lost, 1 and 1 are not
+    values[0] = 2**24  # adding 1 is lost, adding 2 is not
     y = values[:, None]
     samples = SampleSet.from_arrays(x=np.ones_like(y), y=y, partitions=partitions)
     model = Linear(1, 1)
@@ -113,18 +113,18 @@ def test_shards_are_added_in_the_canonical_order(partitions):
 
 @pytest.mark.slow
 def test_one_core_and_many_give_the_same_bits(monkeypatch):
-    found = {}
+    digests = {}
     for cores in (1, 2, 5):
         monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
-        found[cores] = digest(fit(problem(), validation=problem(3)))
-    assert len(set(found.values())) == 1
+        digests[cores] = digest(fit(problem(), validation=problem(3)))
+    assert len(set(digests.values())) == 1
 
 
 def test_each_validation_sample_counts_once():
-    held = problem(1, 13)
-    x, y = held.head(13).values()
+    samples = problem(1, 13)
+    x, y = samples.head(13).values()
     trainer = Trainer(network(), MSELoss(), Adam(1e-3), metrics={"bias": Mean(np.subtract)})
-    trainer.fit(problem(), epochs=1, validation=held.repartition(3), progress=False)
+    trainer.fit(problem(), epochs=1, validation=samples.repartition(3), progress=False)
     error = trainer.model(x).data - y
     row = trainer.history.epochs[-1]
     assert row["val_loss"] == pytest.approx((error**2).mean(), rel=1e-5)
@@ -135,7 +135,7 @@ def test_each_validation_sample_counts_once():
 
 
 class At:
-    """A loss that calls something where a sample has this target, but not on a single sample."""
+    """A loss that calls ``action`` if a sample has this target, except on a single sample."""
 
     def __init__(self, target: float, action: Callable[[Any], Any]) -> None:
         self.target, self.action = target, action
@@ -167,7 +167,7 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
 
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize(
-    ("action", "said"),
+    ("action", "message"),
     [
         (fail, "iteration {t} (epoch 0), shard 2: LookupError: a mistake of the user's"),
         (
@@ -177,7 +177,7 @@ def where_is(samples: SampleSet, shard: int, target: float, batch_size: int) -> 
         ),
     ],
 )
-def test_what_goes_wrong_in_a_shard_is_named(monkeypatch, cores, action, said):
+def test_a_mistake_in_a_shard_is_named(monkeypatch, cores, action, message):
     monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
     samples = problem(3)
     target = float(samples.recipes[2].load().arrays["y"][5, 0])
@@ -185,8 +185,8 @@ def test_what_goes_wrong_in_a_shard_is_named(monkeypatch, cores, action, said):
     trainer = Trainer(network(), At(target, action), SGD(1e-5), seed=SEED)
     with pytest.raises(TrainingError) as raised:
         trainer.fit(samples, epochs=2, batch_size=12, progress=False)
-    assert str(raised.value).startswith(said.format(t=t))
-    assert len(trainer.history) <= t  # and nothing of what came out wrong
+    assert str(raised.value).startswith(message.format(t=t))
+    assert len(trainer.history) <= t  # nothing of the wrong iteration
     assert np.isfinite(trainer.model.flat).all()
     if action is fail:
         cause = raised.value.__cause__
@@ -203,17 +203,17 @@ class Broken(SGD):
         return super().update(weights, gradient, state, iteration, **how)
 
 
-def test_what_goes_wrong_elsewhere_is_named():
+def test_a_mistake_elsewhere_is_named():
     trainer = Trainer(network(), MSELoss(), Broken(1e-5))
     with pytest.raises(TrainingError, match=r"^iteration 2, update: LookupError: a mistake"):
         trainer.fit(problem(), epochs=1, batch_size=8, progress=False)
 
-    held = problem(2, 9)
-    target = float(held.recipes[1].load().arrays["y"][2, 0])
+    validation = problem(2, 9)
+    target = float(validation.recipes[1].load().arrays["y"][2, 0])
     trainer = Trainer(network(), At(target, fail), SGD(1e-5))
     others = problem(3, 40).map(lambda batch: {**batch, "y": batch["y"] * 0 + 2})
     with pytest.raises(TrainingError, match=r"^validation, shard 1: LookupError: a mistake"):
-        trainer.fit(others, epochs=1, validation=held, progress=False)
+        trainer.fit(others, epochs=1, validation=validation, progress=False)
 
 
 seen: set[int] = set()
@@ -245,7 +245,7 @@ def test_without_a_budget_the_shards_share_all_cores(shards, budget, monkeypatch
 at_work: set[int] = set()
 
 
-def told(prediction: Any, target: Any) -> Any:
+def noting(prediction: Any, target: Any) -> Any:
     at_work.add(threading.get_ident())
     return MSELoss()(prediction, target)
 
@@ -253,7 +253,7 @@ def told(prediction: Any, target: Any) -> Any:
 def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch):
     at_work.clear()
     monkeypatch.setattr("daskdl.kernels.runtime.threads._OMP_NUM_THREADS", "1")
-    Trainer(network(), told, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
+    Trainer(network(), noting, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
     assert at_work == {threading.get_ident()}
 
 
@@ -275,7 +275,7 @@ def test_sums_and_the_update_have_the_threads_of_all_shards(monkeypatch):
 
 @pytest.mark.slow
 def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(monkeypatch):
-    found = set()
+    results = set()
     for cores in (1, 2, 4):
         monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
         model = Sequential(Linear(5, 999, seed=1), ReLU(), Linear(999, 500, seed=2), Sum(-1))
@@ -284,23 +284,23 @@ def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(monkeypatch):
             SampleSet.from_arrays(x=np.eye(20, 5, dtype="f4"), y=np.ones(20, "f4"), partitions=4),
             iterations=3, batch_size=20, threads=1, progress=False,
         )  # fmt: skip
-        found.add(model.flat.tobytes())
-    assert len(found) == 1
+        results.add(model.flat.tobytes())
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 @pytest.mark.parametrize("network", [Linear(3, 2), Sequential(BatchNorm(3), Linear(3, 2))])
-def test_what_a_group_comes_to_is_not_changed_by_the_next(network, cores, monkeypatch):
+def test_a_group_does_not_change_the_state_before_it(network, cores, monkeypatch):
     monkeypatch.setattr(inprocess, "granted_cores", lambda: cores)
     job, model = new_job(model=network, optimizer=Adam(0.1))
     samples = samples_of(16, 2)
     engine = inprocess.InProcessEngine(job, samples, None)
-    states, kept = [beginning(model, Adam(0.1))], []
+    states, copies = [beginning(model, Adam(0.1))], []
     for share in Batches(samples.lengths, 4, SEED).shares(0, 0, 3):
-        kept.append(copy.deepcopy(states[-1]))
+        copies.append(copy.deepcopy(states[-1]))
         states.append(engine.run(states[-1], [share]))
     engine.close()
-    for state, before in zip(states[:-1], kept, strict=True):
+    for state, before in zip(states[:-1], copies, strict=True):
         assert state.iteration == before.iteration
         np.testing.assert_array_equal(state.weights, before.weights)
         for name, slot in state.slots.items():

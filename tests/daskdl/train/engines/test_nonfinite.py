@@ -1,4 +1,4 @@
-"""The layer, the shard and the iteration in which a number came up that is not finite."""
+"""Errors name the layer, the shard and the iteration of a number that is not finite."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Root(Module):
 
 
 class Spoils(Module):
-    """Takes the logarithm where an input has this number and there are several samples."""
+    """Takes a logarithm of -1 if one of several samples has this number."""
 
     def __init__(self, number: float) -> None:
         self.number = number
@@ -69,7 +69,7 @@ class Spoils(Module):
 
 
 def computed(model: Module, x: Any, y: Any) -> float:
-    """Leave a gradient with the model, and return its loss."""
+    """Compute the gradient of a model, and return the loss."""
     model.train().zero_grad()
     with drawing(1), np.errstate(all="ignore"):
         loss = MSELoss()(model(x), y)
@@ -88,21 +88,21 @@ X, Y = np.ones((4, 3), np.float32), np.zeros((4, 2), np.float32)
 def test_the_first_module_is_named_and_not_those_after_it():
     model = Sequential(Linear(3, 2, seed=0), Sequential(ReLU(), Log()), Linear(2, 2, seed=1))
     model.flat[:8] = [1, 1, 1, -1, -1, -1, 0, 0]  # outputs 3 and -3
-    said = explained(model, X, Y)
-    assert said.startswith("expected a finite loss, found ")
-    assert "output is not finite is layers.1.layers.1 (Log): 4 of 8 numbers" in said
-    assert "such as -inf; its input was finite; lower the learning rate" in said
+    text = explained(model, X, Y)
+    assert text.startswith("expected a finite loss, found ")
+    assert "output is not finite is layers.1.layers.1 (Log): 4 of 8 numbers" in text
+    assert "such as -inf; its input was finite; lower the learning rate" in text
 
 
 def test_dropout_draws_the_same_again():
     """A one that is dropped becomes 0, whose logarithm is not finite: that depends on the draw."""
     model, x = Sequential(Dropout(0.5), Log()).train(), np.ones((1, 1), np.float32)
-    found = []
+    infinite = []
     for seed in range(12):
         with drawing(seed):
-            found.append(bool(np.isinf(model(x).data).all()))
-        assert ("layers.1 (Log)" in explain(model, {"x": x}, seed, np.nan)) == found[-1]
-    assert len(set(found)) == 2
+            infinite.append(bool(np.isinf(model(x).data).all()))
+        assert ("layers.1 (Log)" in explain(model, {"x": x}, seed, np.nan)) == infinite[-1]
+    assert len(set(infinite)) == 2
 
 
 def test_running_statistics_are_left_alone():
@@ -112,28 +112,28 @@ def test_running_statistics_are_left_alone():
     np.testing.assert_array_equal(model.flat_buffers, before)
 
 
-def test_missing_values_in_the_samples_are_told():
+def test_missing_values_in_the_samples_are_named():
     x = X.copy()
     x[1, 2] = np.nan
-    said = explained(Sequential(Linear(3, 2, seed=0), ReLU()), x, Y)
-    assert "layers.0 (Linear): 2 of 8 numbers that are not finite, such as nan; its input" in said
-    assert "its input already had 1 of 12 numbers that are not finite, such as nan" in said
-    said = explained(Sequential(Linear(3, 2, seed=0), ReLU()), X, Y * np.nan)
-    assert "output is finite, the loss of it is not; y has 8 of 8 numbers" in said
+    text = explained(Sequential(Linear(3, 2, seed=0), ReLU()), x, Y)
+    assert "layers.0 (Linear): 2 of 8 numbers that are not finite, such as nan; its input" in text
+    assert "its input already had 1 of 12 numbers that are not finite, such as nan" in text
+    text = explained(Sequential(Linear(3, 2, seed=0), ReLU()), X, Y * np.nan)
+    assert "output is finite, the loss of it is not; y has 8 of 8 numbers" in text
 
 
-def test_weights_that_were_lost_before_are_told():
+def test_weights_that_were_not_finite_before_are_named():
     model = Sequential(Linear(3, 2, seed=0), Linear(2, 2, seed=1))
     model.layers[1].bias.data[:] = np.inf
     assert "the weights were not finite before it, first layers.1.bias" in explained(model, X, Y)
 
 
-def test_a_gradient_alone():
+def test_a_gradient_that_alone_is_not_finite_is_named():
     model = Sequential(Linear(3, 2, seed=0), Linear(2, 2, seed=1), Root())
     model.flat[:] = 0  # the root of 0 is finite, its slope is not
-    said = explained(model, X, Y + 1)
-    assert said.startswith("expected a finite gradient, found ")
-    assert "backwards, the first gradient that is not finite is that of layers.1." in said
+    text = explained(model, X, Y + 1)
+    assert text.startswith("expected a finite gradient, found ")
+    assert "backwards, the first gradient that is not finite is that of layers.1." in text
 
 
 def test_huge_numbers_are_finite():
@@ -149,7 +149,7 @@ def test_huge_numbers_are_finite():
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-def test_a_gradient_alone_ends_a_fit():
+def test_a_gradient_that_is_not_finite_ends_a_fit():
     model = Sequential(Linear(5, 2, seed=0), Root())
     model.flat[:] = 0
     samples = problem(2).map(lambda batch: {**batch, "y": 0 * batch["y"] + 1})
@@ -171,12 +171,12 @@ def spoilt(samples: SampleSet, number: float, **options: Any) -> TrainingError:
 @pytest.mark.parametrize("engine", ["graph", "gang"])
 def test_engines_name_layer_shard_iteration_and_worker(engine, client_of):
     alone = str(spoilt(problem(3), 40))
-    where, _, what = alone.partition(": ")
+    where, _, reason = alone.partition(": ")
     assert where.endswith("(epoch 0), shard 2")
-    assert "output is not finite is layers.0 (Spoils): " in what
+    assert "output is not finite is layers.0 (Spoils): " in reason
     together = str(spoilt(problem(3), 40, client=client_of(2), engine=engine))
     assert together.startswith(where)
-    assert together.endswith(what)
+    assert together.endswith(reason)
     assert "worker tcp://" in together
 
 

@@ -37,12 +37,12 @@ class Attempts:
     """Raises its errors one after the other, then returns."""
 
     def __init__(self, *errors: Exception) -> None:
-        self.left, self.made = list(errors), 0
+        self.errors, self.made = list(errors), 0
 
     def __call__(self) -> str:
         self.made += 1
-        if self.left:
-            raise self.left.pop(0)
+        if self.errors:
+            raise self.errors.pop(0)
         return "done"
 
 
@@ -101,7 +101,7 @@ def _pretend(features: str | None) -> None:
 
 
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_a_worker_without_avx2_is_told(engine, client, caplog):
+def test_a_worker_without_avx2_is_reported(engine, client, caplog):
     old, new = sorted(client.scheduler_info(n_workers=-1)["workers"])
     with caplog.at_level(logging.WARNING, "daskdl"):
         fit(problem(2), epochs=1, client=client, engine=engine)
@@ -129,7 +129,7 @@ def test_a_thread_holds_the_last_two_jobs_only():
     def turns():
         one, two, three = new_job(), new_job(), new_job()
         of_one, of_two = one.tools(), two.tools()
-        assert one.tools() is of_one  # and is the latest now
+        assert one.tools() is of_one  # which makes it the latest
         three.tools()
         assert one.tools() is of_one
         assert two.tools() is not of_two
@@ -149,7 +149,7 @@ def test_a_class_of_the_users_script_travels_by_value(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Tools)])
-def test_what_does_not_pickle_is_named(name):
+def test_an_object_that_does_not_pickle_is_named(name):
     parts = {"model": network(), "loss": MSELoss(), "optimizer": SGD(0.1)}
     with pytest.raises(SettingsError) as raised:
         pack(Tools(**{**parts, name: threading.Lock()}), seed=1, threads=1)
@@ -159,7 +159,7 @@ def test_what_does_not_pickle_is_named(name):
     assert "\n" not in sentence
 
 
-def test_its_size_is_its_payloads():
+def test_a_job_has_the_size_of_its_payload():
     job = new_job()
     assert sys.getsizeof(job) >= len(job.payload)
 
@@ -168,19 +168,19 @@ def test_numbers_do_not_travel_with_a_job():
     model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
     job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
     assert len(job.payload) < 10_000  # of 320,000
-    found = job.tools().model
-    assert [(n, t.shape, t.requires_grad) for n, t in found.tables.items()] == [
+    unpacked = job.tools().model
+    assert [(n, t.shape, t.requires_grad) for n, t in unpacked.tables.items()] == [
         ("layers.0.weight", (10_000, 8), False)
     ]
-    assert not found.flat.any()
-    found.restore(model.snapshot())
-    np.testing.assert_array_equal(found.snapshot(), model.snapshot())
+    assert not unpacked.flat.any()
+    unpacked.restore(model.snapshot())
+    np.testing.assert_array_equal(unpacked.snapshot(), model.snapshot())
 
 
 TABLES = Tables(("a", "b"), ((5, 2), (3, 4)), 10)
 
 
-def test_tables_of_a_model_lie_behind_all_else():
+def test_tables_of_a_model_lie_behind_its_vector():
     model = Recommender()
     tables, whole = Tables.of(model.joined), model.snapshot()
     assert tables.names == ("users.weight", "items.weight")
@@ -195,11 +195,11 @@ def test_tables_of_a_model_lie_behind_all_else():
 
 def test_parts_have_each_number_once_and_whole_rows():
     for owners in ([0], [0, 1], [2, 0, 1, 1]):
-        found = [s for plan in plans(owners) for s in TABLES.slices(plan.owned)]
-        numbers = sorted(k for s in found for k in range(s.start, s.stop))
+        slices = [s for plan in plans(owners) for s in TABLES.slices(plan.owned)]
+        numbers = sorted(k for s in slices for k in range(s.start, s.stop))
         assert numbers == list(range(10, TABLES.size))
-        assert all((s.start - 10) % 2 == 0 for s in found if s.stop <= 20)
-        assert all((s.start - 20) % 4 == 0 for s in found if s.start >= 20)
+        assert all((s.start - 10) % 2 == 0 for s in slices if s.stop <= 20)
+        assert all((s.start - 20) % 4 == 0 for s in slices if s.start >= 20)
 
 
 def test_stretches_step_their_own_rows_in_place():

@@ -1,4 +1,4 @@
-"""Training, evaluation and prediction in bfloat16: bits, what is learned, what is refused."""
+"""Training, evaluation and prediction in bfloat16: equal bits, learning, refused settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def samples(partitions: int = 3) -> SampleSet:
 
 
 def network() -> nn.Module:
-    """Return convolutions, attention and affine maps, of 16 numbers at least."""
+    """Return convolutions, attention and linear layers of at least 16 channels."""
     return nn.Sequential(
         nn.Conv2d(16, 24, 3, 2, padding=1, seed=1),
         nn.BatchNorm(24),
@@ -52,7 +52,7 @@ def test_same_bits_on_any_number_of_workers_and_in_both_engines(client_of):
 
 
 @pytest.mark.long  # slow where bfloat16 is computed in float32; see ci.bench.accuracy too
-def test_learns_what_float32_does_and_predicts_near_it():
+def test_it_learns_as_well_as_float32_and_predicts_near_it():
     trainer = trained(epochs=12, client=False)
     model, x, y = trainer.model, *(samples(1).head(48)[name] for name in ("x", "y"))
     exact, rounded = model.predict(x), model.predict(x, precision="bf16")
@@ -66,8 +66,8 @@ def test_learns_what_float32_does_and_predicts_near_it():
 
 
 def test_unknown_precisions_are_refused():
-    for name, said in (("bfloat16", "write bf16"), ("f8", "leave it out for float32")):
-        with pytest.raises(SettingsError, match=f"expected one of float32, bf16, .*{said}"):
+    for name, hint in (("bfloat16", "write bf16"), ("f8", "leave it out for float32")):
+        with pytest.raises(SettingsError, match=f"expected one of float32, bf16, .*{hint}"):
             Trainer(network(), nn.CrossEntropyLoss(), Adam(1e-2), precision=name)
     with pytest.raises(SettingsError, match="predict, precision: expected one of"):
         network().predict(np.zeros((2, 6, 6, 16), np.float32), precision="half")

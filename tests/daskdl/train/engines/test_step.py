@@ -34,25 +34,25 @@ def of(value: float, n: int = 1) -> Gradient:
 
 def test_a_gradient_is_the_sum_over_its_samples():
     job, model = new_job()
-    found = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
+    gradient = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
     chosen = permutation(7, 2, 3, N)[4:9]
     assert len(set(chosen)) == 5
     loss, expected = by_hand(model, *samples().take(chosen).values())
-    np.testing.assert_allclose(found.vector, expected, rtol=1e-5, atol=1e-6)
-    assert found.loss == pytest.approx(loss, rel=1e-6)
-    assert found.samples == 5
-    assert min(found.seconds) >= 0
+    np.testing.assert_allclose(gradient.vector, expected, rtol=1e-5, atol=1e-6)
+    assert gradient.loss == pytest.approx(loss, rel=1e-6)
+    assert gradient.samples == 5
+    assert min(gradient.seconds) >= 0
     again = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
-    np.testing.assert_array_equal(again.vector, found.vector)  # nothing was left in the model
-    assert again.vector is not found.vector
+    np.testing.assert_array_equal(again.vector, gradient.vector)  # nothing was left in the model
+    assert again.vector is not gradient.vector
 
 
 def test_a_gradient_is_of_the_weights_it_is_given():
     job, _ = new_job()
     other = Linear(3, 2, seed=5)
-    found = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
+    gradient = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
     _, expected = by_hand(other, *samples().arrays.values())
-    np.testing.assert_allclose(found.vector, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gradient.vector, expected, rtol=1e-5, atol=1e-6)
 
 
 drawn: list[float] = []
@@ -63,7 +63,7 @@ def drawing(batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     return batch
 
 
-def test_what_functions_draw_depends_on_epoch_iteration_and_shard_only():
+def test_draws_of_functions_depend_on_epoch_iteration_and_shard_only():
     job, model = new_job(functions=(drawing,))
     drawn.clear()
     for at, shard in [
@@ -149,7 +149,7 @@ def test_weights_and_state_of_a_worker_are_computed_once():
     assert after.weights is weights
     assert step.weights_of(after) is weights
     assert updates == [3]
-    again = step.next_weights(job, 2, state, of(1.0))  # another attempt is not taken for it
+    again = step.next_weights(job, 2, state, of(1.0))  # another attempt computes them anew
     assert updates == [3, 3]
     np.testing.assert_array_equal(again, weights)
     other, _ = new_job(optimizer=Counting(0.25))
@@ -182,21 +182,21 @@ def test_an_error_says_where_it_happened():
         assert raised.value.args[1] is raised.value.__cause__
 
 
-def test_dask_is_told_the_bytes():
+def test_states_and_gradients_have_the_size_of_their_arrays():
     state = State(np.ones(1000, np.float32), {"m": np.ones(500, np.float32)}, 0)
     assert state.nbytes == 6000
     assert 6000 <= sys.getsizeof(state) < 7000
     assert sys.getsizeof(of(1.0)) >= 32
 
 
-def test_what_shards_wait_for_the_slowest_is_idle():
+def test_waiting_for_the_slowest_shard_is_idle():
     quick, slow = Clocks.of(0.5, 1.0, 1.5), Clocks.of(0.5, 2.0, 3.5)
     both = quick.plus(slow)
     assert both == slow.plus(quick)
     assert (both.longest, both.shards) == (6.0, 2)
-    found = both.means()
-    assert found == {"data": 0.5, "forward": 1.5, "backward": 2.5, "idle": 1.5}
-    assert sum(found.values()) == slow.longest
+    means = both.means()
+    assert means == {"data": 0.5, "forward": 1.5, "backward": 2.5, "idle": 1.5}
+    assert sum(means.values()) == slow.longest
 
 
 def test_a_worker_computes_its_shards_in_turn():

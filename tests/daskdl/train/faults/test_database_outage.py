@@ -62,7 +62,7 @@ def fitted(samples: SampleSet, **options: object) -> Trainer:
 
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize("engine", [None, "graph", "gang"])
-def test_a_run_says_so_and_goes_on_by_the_same_command(server, client, tmp_path, engine):
+def test_a_run_names_the_outage_and_goes_on_by_the_same_command(server, client, tmp_path, engine):
     whole = fitted(samples_of(server), client=False)
     where = {"client": client, "engine": engine} if engine else {"client": False}
     run = {"checkpoint": tmp_path / "run", "checkpoint_every": 5, **where}

@@ -1,4 +1,4 @@
-"""Checkpoints on a disk that is full, can no longer be written, or spoils what it holds."""
+"""Checkpoints on a disk that is full, read-only, or damages files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.usefixtures("short_groups")
 
 @pytest.fixture
 def engine() -> str:
-    """The driver writes, whatever the engine; one test asks both."""
+    """The driver writes, whatever the engine; one test uses both."""
     return "gang"
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own with room for some checkpoints."""
+    """A separate disk with room for some checkpoints."""
     with small_disk(tmp_path / "disk", "128k") as path:
         yield path
 
@@ -42,7 +42,7 @@ def run(client: Client, engine: str) -> Callable[..., Trainer]:
 
 
 def names(folder: Path) -> list[str]:
-    """Return what is there, but for the lock that is kept by a fit."""
+    """Return the names in a folder, without the lock of a fit."""
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
@@ -92,7 +92,7 @@ def test_a_folder_that_is_taken_away_ends_the_run_which_goes_on_when_it_is_back(
     assert digest(run(folder)) == undisturbed
 
 
-def test_a_truncated_checkpoint_is_told_and_the_one_before_taken(
+def test_a_truncated_checkpoint_is_reported_and_the_one_before_taken(
     tmp_path, run, undisturbed, caplog
 ):
     with pytest.raises(KeyboardInterrupt):

@@ -75,10 +75,10 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client, engine):
 
     driver = os.getpid()
     lost = r".*worker tcp.*shards? .*lost" if engine == "gang" else ""
-    said = rf"iteration.*tried 2 times{lost}.* ended meanwhile.*the tasks call .*always; see"
+    text = rf"iteration.*tried 2 times{lost}.* ended meanwhile.*the tasks call .*always; see"
     with (
         dask.config.set({"daskdl.attempts": 2}),
-        pytest.raises(ClusterError, match=said) as raised,
+        pytest.raises(ClusterError, match=text) as raised,
     ):
         fit(problem(2).map(always), client=client, engine=engine)
     assert "\n" not in str(raised.value)
@@ -86,7 +86,7 @@ def test_a_worker_that_dies_again_and_again_ends_the_fit(client, engine):
 
 # --- workers that stop, leave and come back
 
-#: Seconds for which a worker is stopped; 10 change no more.
+#: Seconds for which a worker is stopped; 10 would test no more.
 STOPPED = 1.5
 
 
@@ -103,7 +103,7 @@ def test_a_worker_that_stops_for_a_while_is_waited_for(client, tmp_path, undistu
 
 @pytest.mark.kills
 @pytest.mark.usefixtures("short_groups")
-def test_workers_that_are_retired_are_left(client_of, cluster, undisturbed, engine):
+def test_workers_may_be_retired(client_of, cluster, undisturbed, engine):
     client = client_of(3)
     leave = Do(3, lambda: cluster.scale(1))
     assert digest(fit(problem(), client=client, engine=engine, callbacks=[leave])) == undisturbed
@@ -112,19 +112,19 @@ def test_workers_that_are_retired_are_left(client_of, cluster, undisturbed, engi
 
 
 @contextmanager
-def when_said(name: str, words: str, action: Callable[[], object]) -> Iterator[list[str]]:
-    """Call ``action`` when a logger says something with these words; yield what it said then."""
-    said: list[str] = []
+def when_logged(name: str, words: str, action: Callable[[], object]) -> Iterator[list[str]]:
+    """Call ``action`` when a logger logs a message with these words; yield the messages."""
+    messages: list[str] = []
 
     def listen(record: logging.LogRecord) -> bool:
         if words in record.getMessage():
-            said.append(record.getMessage())
+            messages.append(record.getMessage())
             action()
         return True
 
     logging.getLogger(name).addFilter(listen)
     try:
-        yield said
+        yield messages
     finally:
         logging.getLogger(name).removeFilter(listen)
 
@@ -135,18 +135,18 @@ def test_a_run_whose_workers_are_all_gone_goes_on_when_some_come(
     client, cluster, undisturbed, engine
 ):
     leave = Do(5, lambda: cluster.scale(0))
-    come = when_said("daskdl.cluster.client", "no worker at tcp", lambda: cluster.scale(2))
-    with come as said:
+    come = when_logged("daskdl.cluster.client", "no worker at tcp", lambda: cluster.scale(2))
+    with come as messages:
         trainer = fit(problem(), client=client, engine=engine, callbacks=[leave])
     assert digest(trainer) == undisturbed
-    assert re.match(r"iterations \d+ to \d+: no worker at tcp", said[0])
+    assert re.match(r"iterations \d+ to \d+: no worker at tcp", messages[0])
 
 
 # --- mistakes
 
 
 class Picky(Module):
-    """A user's layer that cannot stand a sample, away from the driver."""
+    """A user's layer that raises on one sample, except in the driver."""
 
     def __init__(self, number: int, driver: int) -> None:
         self.layer = Linear(5, 2, seed=1)
@@ -160,15 +160,15 @@ class Picky(Module):
 
 def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(client, engine):
     workers = "|".join(map(re.escape, client.nthreads()))
-    said = rf"^iteration \d+ \(epoch 0\), shard 3 at worker ({workers}): ZeroDivisionError: a mis"
-    with pytest.raises(TrainingError, match=said) as raised:
+    text = rf"^iteration \d+ \(epoch 0\), shard 3 at worker ({workers}): ZeroDivisionError: a mis"
+    with pytest.raises(TrainingError, match=text) as raised:
         fit(problem(), Picky(52, os.getpid()), client=client, engine=engine)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.slow
-def test_a_worker_that_does_not_come_to_an_end_is_named(client, tmp_path, engine):
+def test_a_worker_that_does_not_finish_is_named(client, tmp_path, engine):
     release, driver = tmp_path / "release", os.getpid()
 
     def wait(batch):
@@ -178,10 +178,10 @@ def test_a_worker_that_does_not_come_to_an_end_is_named(client, tmp_path, engine
             time.sleep(0.01)
         return batch
 
-    said = r"^iterations 0 to 0: .*stall-timeout = 4 s, found worker .* iteration 0, shard 3"
+    text = r"^iterations 0 to 0: .*stall-timeout = 4 s, found worker .* iteration 0, shard 3"
     with dask.config.set({"daskdl.stall-timeout": "4 s", "daskdl.group-time": "1 s"}):
         try:
-            with pytest.raises(ClusterError, match=said):
+            with pytest.raises(ClusterError, match=text):
                 fit(problem().map(wait), client=client, engine=engine, batch_size=53)
         finally:
             release.touch()

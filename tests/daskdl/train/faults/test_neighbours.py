@@ -1,6 +1,6 @@
-"""A fit beside others: a second cluster, joblib's processes, pytest-xdist's, a fork, a full memory.
+"""A fit next to other programs: a second cluster, joblib, pytest-xdist, a fork, a full memory.
 
-Each with real processes; the weights are the bits of a fit that is alone.
+All use real processes; the weights have the bits of a fit that runs alone.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ import numpy as np
 import pytest
 
 from tests.daskdl.clusters import small_client
-from tests.daskdl.train.beside import EPOCHS, plain
+from tests.daskdl.train.processes import EPOCHS, fit_here
 from tests.daskdl.train.runs import Once, digest, fit, problem
 
 ROOT = Path(__file__).resolve().parents[4]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
-def begun(what: str, **environment: str) -> subprocess.Popen[str]:
-    """Start a process of :mod:`tests.daskdl.train.beside`."""
+def started(kind: str, **environment: str) -> subprocess.Popen[str]:
+    """Start a process of :mod:`tests.daskdl.train.processes`."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.daskdl.train.beside", what], cwd=ROOT, text=True,
+        [sys.executable, "-m", "tests.daskdl.train.processes", kind], cwd=ROOT, text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
 
 
 def digests(process: subprocess.Popen[str]) -> list[str]:
-    """Return what a process printed, without what it said of epochs."""
+    """Return the digests that a process printed."""
     out, error = process.communicate(timeout=500)
     assert process.returncode == 0, error
     return [line for line in out.splitlines() if not line.startswith("epoch")]
 
 
 def test_two_clusters_on_one_machine():
-    whole = plain()
-    assert [digests(p) for p in [begun("cluster"), begun("cluster")]] == [[whole], [whole]]
+    whole = fit_here()
+    assert [digests(p) for p in [started("cluster"), started("cluster")]] == [[whole], [whole]]
 
 
-def test_joblib_around_a_fit_and_beside_it():
+def test_joblib_around_a_fit_and_during_it():
     pytest.importorskip("joblib")
-    assert digests(begun("loky")) == 3 * [plain()]
+    assert digests(started("loky")) == 3 * [fit_here()]
 
 
-def test_a_fork_after_threads_of_ours_were_at_work():
-    assert digests(begun("forked")) == 4 * [plain()]
+def test_a_fork_after_threads_have_worked():
+    assert digests(started("forked")) == 4 * [fit_here()]
 
 
 def test_fits_in_the_processes_of_xdist(tmp_path):
@@ -57,16 +57,16 @@ def test_fits_in_the_processes_of_xdist(tmp_path):
     (tmp_path / "test_fits.py").write_text(
         "import pytest\n"
         "from daskdl.cluster import connect\n"
-        "from tests.daskdl.train.beside import EPOCHS, plain\n"
+        "from tests.daskdl.train.processes import EPOCHS, fit_here\n"
         "from tests.daskdl.train.runs import digest, fit, problem\n"
         "@pytest.mark.parametrize('i', range(4))\n"
         "def test_here(i):\n"
-        f"    assert plain(1 + i) == {plain()!r}\n"
+        f"    assert fit_here(1 + i) == {fit_here()!r}\n"
         "@pytest.mark.parametrize('i', range(2))\n"
         "def test_there(i):\n"
         "    with connect('local', workers=2) as client:\n"
-        "        found = digest(fit(problem(6), epochs=EPOCHS, client=client))\n"
-        f"    assert found == {plain()!r}\n"
+        "        result = digest(fit(problem(6), epochs=EPOCHS, client=client))\n"
+        f"    assert result == {fit_here()!r}\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "."]
     done = subprocess.run(
@@ -77,19 +77,19 @@ def test_fits_in_the_processes_of_xdist(tmp_path):
 
 
 def fill() -> None:
-    """Take more memory than the worker may have, and wait to be ended for it."""
-    held = np.ones(160_000_000)
+    """Take more memory than the worker may have, and wait to be killed for it."""
+    memory = np.ones(160_000_000)
     threading.Event().wait(60)
-    del held
+    del memory
 
 
 @pytest.mark.parametrize("engine", ["graph", "gang"])
-def test_a_worker_that_its_nanny_ends_for_its_memory(tmp_path, engine):
+def test_a_worker_that_its_nanny_kills_for_its_memory(tmp_path, engine):
     samples = problem(6).map(Once(tmp_path / "filled", 20, fill))
     with small_client(2, default=True, processes=True, memory_limit="1 GB") as client:
         before = client.run(os.getpid)
-        found = digest(fit(samples, epochs=EPOCHS, client=client, engine=engine))
+        result = digest(fit(samples, epochs=EPOCHS, client=client, engine=engine))
         after = client.run(os.getpid)
     assert (tmp_path / "filled").exists()
     assert set(before.values()) - set(after.values())
-    assert found == plain()
+    assert result == fit_here()

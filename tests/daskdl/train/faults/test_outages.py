@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start what ``dask scheduler`` and ``dask worker`` start."""
+    """Start the program of ``dask scheduler`` or of ``dask worker``."""
     return subprocess.Popen(
         [sys.executable, "-m", f"distributed.cli.{program}", "--no-dashboard", *arguments],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -44,7 +44,7 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
     local = ("--local-directory", str(file.parent))
     processes = [
         start("dask_scheduler", "--host=127.0.0.1", "--port=0", *where),
-        start(*worker, *local),  # which waits for the file
+        start(*worker, *local),  # it waits for the file
         start(*worker, *local),
     ]
     limit = time.monotonic() + 60
@@ -75,8 +75,8 @@ def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
 
     with cluster(file) as scheduler:
         kill = Do(10, scheduler.kill)
-        said = r"^iterations \d+ to \d+: the scheduler at tcp://\S+ does not answer .* checkpoint"
-        with pytest.raises(ClusterError, match=said):
+        text = r"^iterations \d+ to \d+: the scheduler at tcp://\S+ does not answer .* checkpoint"
+        with pytest.raises(ClusterError, match=text):
             command(kill)
     assert kill.done
     assert iterations_in(folder)[-1] >= 8
@@ -91,7 +91,7 @@ def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
 
 @pytest.fixture(scope="module")
 def safe() -> Iterator[Client]:
-    """Two workers that speak TLS with everybody."""
+    """Two workers that speak TLS only."""
     pytest.importorskip("cryptography")
     tls = {"protocol": "tls://", "security": Security.temporary()}
     with small_client(2, processes=True, **tls) as client:

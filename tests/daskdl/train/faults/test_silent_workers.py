@@ -1,4 +1,4 @@
-"""Workers that are stopped for good: engines go on without them, long before their peers' time."""
+"""Workers that stop for good: engines go on without them, long before the peers' timeout."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from tests.daskdl.train.beside import EPOCHS, plain
-from tests.daskdl.train.faults.test_neighbours import begun
+from tests.daskdl.train.faults.test_neighbours import started
+from tests.daskdl.train.processes import EPOCHS, fit_here
 from tests.daskdl.train.runs import ClientOf, Do, Once, digest, fit, problem
 
 
@@ -48,14 +48,14 @@ def test_a_gang_goes_on_without_a_worker_that_is_silent(client_of, stop, caplog)
     assert f"worker {address} (shard" in line
 
 
-def stop_own() -> None:
-    """Stop the process that this is called in, in the middle of its task."""
+def stop_this_process() -> None:
+    """Stop the calling process in the middle of its task."""
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 @pytest.fixture
 def woken(client_of: ClientOf) -> Iterator[Client]:
-    """Three workers, which are woken at the end whatever stopped them."""
+    """Three workers, which are continued at the end if something stopped them."""
     client = client_of(3)
     pids = list(client.run(os.getpid).values())
     yield client
@@ -65,12 +65,12 @@ def woken(client_of: ClientOf) -> Iterator[Client]:
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("what", ["a fit by the graph engine", "an evaluation"])
-def test_it_goes_on_without_a_worker_that_is_stopped_in_its_task(woken, caplog, tmp_path, what):
+@pytest.mark.parametrize("work", ["a fit by the graph engine", "an evaluation"])
+def test_work_goes_on_without_a_worker_that_stops_in_its_task(woken, caplog, tmp_path, work):
     trained = fit(problem(6), epochs=2, client=False)
-    stopping = problem(6).map(Once(tmp_path / "stopped", 20, stop_own))
+    stopping = problem(6).map(Once(tmp_path / "stopped", 20, stop_this_process))
     with caplog.at_level(logging.WARNING, "daskdl"):
-        if what == "an evaluation":
+        if work == "an evaluation":
             alone = trained.evaluate(problem(6), client=False)
             assert trained.evaluate(stopping, client=woken) == alone
         else:
@@ -82,7 +82,7 @@ def test_it_goes_on_without_a_worker_that_is_stopped_in_its_task(woken, caplog, 
 
 #: Seconds of a stop.
 STOP = 60
-#: Where Debian has the library that makes a process believe in another time.
+#: Debian's path of the library that fakes the time of a process.
 FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
 
 
@@ -104,8 +104,8 @@ def watched(process: subprocess.Popen[str], after: Callable[[int, list[int]], No
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[str]]:
-    """Return a fit on a cluster of its own, which waits after each epoch."""
-    process = begun("watched")
+    """A fit on its own cluster, which waits after each epoch."""
+    process = started("watched")
     yield process
     process.kill()
     process.communicate()
@@ -122,7 +122,7 @@ def test_a_stop_of_a_minute(process, who):
         stopped = {"one worker": pids[1:2], "driver and scheduler": pids[:1], "all": pids}[who]
         for pid in stopped:
             os.kill(pid, signal.SIGSTOP)
-        process.stdin.write("\n")  # the fit goes on without those
+        process.stdin.write("\n")  # the fit goes on without them
         process.stdin.flush()
         try:
             time.sleep(STOP)
@@ -130,7 +130,7 @@ def test_a_stop_of_a_minute(process, who):
             for pid in stopped:
                 os.kill(pid, signal.SIGCONT)
 
-    assert watched(process, after) == plain()
+    assert watched(process, after) == fit_here()
 
 
 @pytest.mark.long
@@ -141,7 +141,7 @@ def test_a_stop_of_a_minute(process, who):
 def test_a_clock_that_jumps(tmp_path, jump):
     stamp = tmp_path / "time"
     stamp.write_text("+0")
-    process = begun(
+    process = started(
         "watched", LD_PRELOAD=str(FAKETIME), FAKETIME_TIMESTAMP_FILE=str(stamp),
         FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1",
     )  # fmt: skip
@@ -152,7 +152,7 @@ def test_a_clock_that_jumps(tmp_path, jump):
         stamp.write_text(jump if epoch % 2 == 0 else "+0")
 
     try:
-        assert watched(process, after) == plain()
+        assert watched(process, after) == fit_here()
     finally:
         process.kill()
         process.communicate()

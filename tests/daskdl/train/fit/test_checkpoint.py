@@ -40,10 +40,10 @@ def names(path: Path) -> list[str]:
 def test_the_same_bits_come_back(tmp_path):
     rng = np.random.default_rng(0)
     odd = np.array([np.nan, -0.0, np.inf, 1e-45], np.float32)
-    odd.view(np.uint32)[0] = 0x7FC0BEEF  # a NaN that carries something
+    odd.view(np.uint32)[0] = 0x7FC0BEEF  # a NaN with a payload
     arrays = {
         "odd": odd,
-        "scalar": np.array(3.5),  # was (1,) once, and a run with BestModel did not go on
+        "scalar": np.array(3.5),  # if it became (1,), a run with BestModel would not go on
         "number": np.array(-7),
         "flag": np.array(True),
         "empty": np.zeros((0, 3), np.float32),
@@ -58,12 +58,12 @@ def test_the_same_bits_come_back(tmp_path):
     assert back.more == {"epochs": [{"loss": 0.1}], "threads": 1}
     assert set(back.arrays) == set(arrays)
     for name, array in arrays.items():
-        found = back.arrays[name]
-        assert (found.dtype, found.shape) == (array.dtype, array.shape), name
-        assert found.tobytes() == array.tobytes(), name
+        restored = back.arrays[name]
+        assert (restored.dtype, restored.shape) == (array.dtype, array.shape), name
+        assert restored.tobytes() == array.tobytes(), name
 
 
-def test_an_empty_folder_has_nothing_to_go_on_from(tmp_path):
+def test_an_empty_folder_has_no_checkpoint(tmp_path):
     assert CheckpointFolder(tmp_path).read() is None
 
 
@@ -73,9 +73,9 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
         (tmp_path / name).mkdir()
     folder = filled(tmp_path, 8, 9, 10, 100)
     assert names(tmp_path) == sorted([*others, "step-0000000010", "step-0000000100"])
-    found = folder.read()
-    assert found is not None
-    assert found.iteration == 100
+    back = folder.read()
+    assert back is not None
+    assert back.iteration == 100
     folder.clear()
     assert names(tmp_path) == sorted(others)
 
@@ -83,22 +83,22 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
 def test_the_same_iteration_is_written_again(tmp_path):
     folder = filled(tmp_path, 5)
     folder.write(saved(5, weights=np.zeros(2)))
-    found = folder.read()
-    assert found is not None
-    assert found.arrays["weights"].shape == (2,)
+    back = folder.read()
+    assert back is not None
+    assert back.arrays["weights"].shape == (2,)
     assert names(tmp_path) == ["step-0000000005"]
 
 
 @pytest.mark.parametrize("iteration", [4, 5])
 @pytest.mark.parametrize("name", ["write_synced", "sync"])
-def test_a_kill_while_writing_leaves_the_one_before(tmp_path, monkeypatch, name, iteration):
+def test_a_kill_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch, name, iteration):
     folder = filled(tmp_path, 4)
     calls = iter(range(9))
     do = getattr(checkpoint, name)
 
     def killed(path, *content):
         if next(calls) == (1 if name == "write_synced" else 0):
-            raise SystemExit  # not an OSError: nothing tidies up
+            raise SystemExit  # not an OSError: nothing is cleaned up
         do(path, *(part[: len(part) // 2] for part in content))
 
     with monkeypatch.context() as patched:
@@ -106,17 +106,17 @@ def test_a_kill_while_writing_leaves_the_one_before(tmp_path, monkeypatch, name,
         with pytest.raises(SystemExit):
             folder.write(saved(iteration, weights=np.zeros(2)))
     assert len(names(tmp_path)) == 2
-    found = CheckpointFolder(tmp_path).read()
-    assert found is not None
-    assert found.iteration == 4
-    np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
+    back = CheckpointFolder(tmp_path).read()
+    assert back is not None
+    assert back.iteration == 4
+    np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
     folder.write(saved(6))
-    assert names(tmp_path) == ["step-0000000004", "step-0000000006"]  # and what was left is gone
+    assert names(tmp_path) == ["step-0000000004", "step-0000000006"]  # without the rest of the kill
 
 
 @pytest.mark.parametrize("broken", ["write", "rename"])
 @pytest.mark.parametrize("iteration", [4, 5])
-def test_a_full_disk_is_told_and_leaves_the_one_before(tmp_path, monkeypatch, broken, iteration):
+def test_a_full_disk_is_named_and_leaves_the_one_before(tmp_path, monkeypatch, broken, iteration):
     folder = filled(tmp_path, 4)
     rename = Path.rename
 
@@ -135,20 +135,20 @@ def test_a_full_disk_is_told_and_leaves_the_one_before(tmp_path, monkeypatch, br
     assert sentence.startswith(f"{tmp_path / f'step-{iteration:010d}'}: the checkpoint cannot be")
     assert "No space left on device" in sentence
     assert names(tmp_path) == ["step-0000000004"]
-    found = folder.read()
-    assert found is not None
-    assert found.arrays["weights"].shape == (3,)
+    back = folder.read()
+    assert back is not None
+    assert back.arrays["weights"].shape == (3,)
 
 
 @pytest.mark.parametrize("value", [np.array("text"), np.array([{}], object), 1j])
-def test_what_no_checkpoint_can_hold_is_refused(tmp_path, value):
+def test_arrays_that_no_checkpoint_can_hold_are_refused(tmp_path, value):
     folder = filled(tmp_path, 4)
     with pytest.raises(CheckpointError, match=r"step-0000000005: expected arrays .*state\(\)"):
         folder.write(saved(5, weights=np.zeros(2), mine=value))
     assert names(tmp_path) == ["step-0000000004"]
 
 
-# --- what is damaged
+# --- damaged checkpoints
 
 
 STATE, MANIFEST, SUMS = "state.safetensors", "manifest.json", "SHA256SUMS"
@@ -167,7 +167,7 @@ truncate, garble = rewritten(STATE, lambda data: data[:-3]), rewritten(MANIFEST,
 
 
 def sum_up(folder: Path) -> None:
-    """Write the sums of what is there."""
+    """Write the checksums of the files."""
     files = ("state.safetensors", "manifest.json")
     lines = [f"{hashlib.sha256((folder / n).read_bytes()).hexdigest()}  {n}\n" for n in files]
     (folder / "SHA256SUMS").write_text("".join(lines))
@@ -191,7 +191,7 @@ def change(key: str, value: object) -> Damage:
 
 
 def of_the_first_format(folder: Path) -> None:
-    """Make it one that the first version wrote."""
+    """Turn a checkpoint into one of the first version."""
     manifest = json.loads((folder / "manifest.json").read_text())
     state = (folder / "state.safetensors").read_bytes()
     manifest["sha256"] = {"state.safetensors": hashlib.sha256(state).hexdigest()}
@@ -235,10 +235,10 @@ DAMAGE = [
 def test_a_checkpoint_of_the_first_format_is_read(tmp_path):
     folder = filled(tmp_path, 4)
     of_the_first_format(tmp_path / "step-0000000004")
-    found = folder.read()
-    assert found is not None
-    assert (found.iteration, found.more["threads"]) == (4, 1)
-    np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
+    back = folder.read()
+    assert back is not None
+    assert (back.iteration, back.more["threads"]) == (4, 1)
+    np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
 
 
 def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path):
@@ -263,21 +263,21 @@ def test_sha256sum_checks_a_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("damage", "said"), DAMAGE)
-def test_the_one_before_is_used_where_the_last_is_damaged(tmp_path, caplog, damage, said):
+@pytest.mark.parametrize(("damage", "message"), DAMAGE)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, caplog, damage, message):
     folder = filled(tmp_path, 4, 5)
     damage(tmp_path / "step-0000000005")
     with caplog.at_level(logging.WARNING, checkpoint.__name__):
-        found = folder.read()
-    assert found is not None
-    assert found.iteration == 4
-    # Clusters of other tests may still have something to say.
+        back = folder.read()
+    assert back is not None
+    assert back.iteration == 4
+    # Clusters of other tests may still log warnings.
     (warning,) = [r.getMessage() for r in caplog.records if r.name == checkpoint.__name__]
     assert warning.startswith(f"{tmp_path}: step-0000000005 (")
     assert warning.endswith(" is not whole; going on from step-0000000004")
 
     damage(tmp_path / "step-0000000004")
-    with pytest.raises(CheckpointError, match=said) as raised:
+    with pytest.raises(CheckpointError, match=message) as raised:
         folder.read()
     sentence = str(raised.value)
     assert sentence.startswith(f"{tmp_path}: expected a whole checkpoint, found step-0000000005 (")
@@ -332,13 +332,13 @@ def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path, then):
         assert names(tmp_path) == [".lock", "step-0000000004", "step-0000000005"]
         shutil.rmtree(tmp_path / "step-0000000005")
     with folder.exclusive():
-        found = folder.read()
-    assert found is not None
-    np.testing.assert_array_equal(found.arrays["weights"], np.float32([4, 4, 4]))
+        back = folder.read()
+    assert back is not None
+    np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
     assert names(tmp_path) == ["step-0000000004"]
 
 
-# --- another run's
+# --- folders
 
 
 def test_a_file_is_no_folder(tmp_path):
@@ -348,12 +348,12 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that root cannot write")
-def test_a_folder_that_cannot_be_written_is_known_at_once():
+def test_a_folder_that_cannot_be_written_is_refused_at_once():
     with pytest.raises(CheckpointError, match=r"/proc/self: .* cannot be written"):
         CheckpointFolder("/proc/self")
 
 
-def test_checkpoints_that_cannot_be_removed(tmp_path, monkeypatch):
+def test_checkpoints_that_cannot_be_removed_are_named(tmp_path, monkeypatch):
     folder = filled(tmp_path, 4)
 
     def refuse(path):

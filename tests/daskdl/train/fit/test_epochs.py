@@ -1,4 +1,4 @@
-"""Epochs on a cluster: every sample once, whoever draws it, also when a worker is killed."""
+"""Epochs on a cluster: every sample is drawn once, also if a worker is killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N = 37
 
 
 def one_hot(batch):
-    """Return samples of which each has a weight of its own."""
+    """Return samples that have one weight of the model each."""
     x = np.eye(N, dtype=np.float32)[batch["id"]]
     return {"x": x, "y": np.zeros((len(x), 1), np.float32)}
 
@@ -37,7 +37,7 @@ def mean(prediction, target):
 
 
 def seen(samples, batch_size, epochs=1, **options):
-    """Return how often each sample was used, out of the weights of a model without a bias.
+    """Return how often each sample was used, from the weights of a model without a bias.
 
     The gradient of the mean of a batch is 1 / its size at the weights of its samples, and 0 at all
     others; with a step of the batch size a weight falls by 1 for each time its sample is drawn, and
@@ -60,7 +60,7 @@ def expected(batch_size):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["gang", "graph"])
-def test_every_sample_once_whatever_the_workers(client, engine, short_groups):
+def test_every_sample_once_on_any_workers(client, engine, short_groups):
     counts = []
     for where in (False, client):
         bag = db.from_sequence(range(N), npartitions=5)
@@ -77,14 +77,14 @@ def streams():
     return blocks.map_batches(lambda batch: {"id": batch["x"][:, 0].astype(int)}).stream(3)
 
 
-def held():
+def sent():
     """Return samples that are sent to the workers."""
     return SampleSet.from_arrays(id=np.arange(N), partitions=4).filter(lambda b: b["id"] >= 0)
 
 
 @pytest.mark.kills
 @pytest.mark.parametrize(
-    ("samples", "shuffle"), [(held, "global"), (held, "local"), (streams, "global")]
+    ("samples", "shuffle"), [(sent, "global"), (sent, "local"), (streams, "global")]
 )
 def test_every_sample_once_although_a_worker_is_killed(client, samples, shuffle, short_groups):
     options = {"client": client, "engine": "gang", "shuffle": shuffle}
@@ -99,33 +99,33 @@ def test_every_sample_once_although_a_worker_is_killed(client, samples, shuffle,
 def test_pooled_streams_go_on_where_they_were(tmp_path, short_groups):
     straight = seen(streams(), 5, epochs=3, client=False)
     options = {"epochs": 3, "client": False, "checkpoint": tmp_path, "checkpoint_every": 1}
-    stop = Interrupt(12, error=MemoryError)  # in the second epoch, amid which a checkpoint is
+    stop = Interrupt(12, error=MemoryError)  # in the second epoch, after a checkpoint
     with pytest.raises(MemoryError):
         seen(streams(), 5, callbacks=[stop], **options)
     assert seen(streams(), 5, **options).tobytes() == straight.tobytes()
 
 
 @pytest.mark.slow
-def test_what_lies_on_the_workers_is_used_there(client):
+def test_samples_on_the_workers_are_used_there(client):
     first, second = sorted(client.nthreads())
-    lie = [second, first, first, second]
+    addresses = [second, first, first, second]
     parts = np.array_split(np.arange(N), 4)
     futures = [
         client.scatter([{"id": part}], workers=[address], direct=True)[0]
-        for part, address in zip(parts, lie, strict=True)
+        for part, address in zip(parts, addresses, strict=True)
     ]
     samples = SampleSet.from_delayed(futures, lengths=[len(part) for part in parts])
     cluster = Cluster(client)
     shards = Shards(cluster, "epochs", samples)
-    assert shards.placed(cluster.workers("test")).addresses == lie
+    assert shards.placed(cluster.workers("test")).addresses == addresses
     shards.wait("test")
-    held = client.who_has(futures)
-    assert [set(held[f.key]) for f in futures] == [{address} for address in lie]  # none was copied
+    holders = client.who_has(futures)
+    assert [set(holders[f.key]) for f in futures] == [{a} for a in addresses]  # none was copied
     np.testing.assert_allclose(np.sort(seen(samples, N, client=client)), 1, rtol=1e-6)
-    kept = samples.shuffle(1).persist(client)
-    assert f"{N} samples in 4 partitions" in repr(kept)
-    assert " at tcp://" in repr(kept)
-    assert " at tcp://" in kept._repr_html_()
+    stored = samples.shuffle(1).persist(client)
+    assert f"{N} samples in 4 partitions" in repr(stored)
+    assert " at tcp://" in repr(stored)
+    assert " at tcp://" in stored._repr_html_()
 
 
 LENGTHS = [1, 7, 3, 0, 12, 5] * 4
@@ -144,16 +144,16 @@ def in_memory() -> dict[str, float]:
 
 def test_one_partition_is_held_for_each_thread_at_work():
     most_alive()
-    found = TRAINER.evaluate(lazy(), threads=available_cores(), client=False)
+    scores = TRAINER.evaluate(lazy(), threads=available_cores(), client=False)
     assert most_alive() == 1
-    assert found == pytest.approx(in_memory(), rel=1e-5)
+    assert scores == pytest.approx(in_memory(), rel=1e-5)
 
 
 def made(block_id: tuple[int, int]) -> np.ndarray:
     return counted(np.full((10, 1), block_id[0], np.float32))
 
 
-def test_chunks_of_dask_are_let_go_of_too():
+def test_chunks_of_dask_are_released_too():
     x = da.map_blocks(
         made, chunks=((10,) * 24, (1,)), dtype=np.float32, meta=np.empty((0, 0), "f4")
     )
@@ -164,8 +164,8 @@ def test_chunks_of_dask_are_let_go_of_too():
 
 def test_workers_hold_one_partition_each(client):
     client.run(most_alive)
-    found = TRAINER.evaluate(lazy(), client=client)
-    assert found == TRAINER.evaluate(lazy(), client=False)
+    scores = TRAINER.evaluate(lazy(), client=client)
+    assert scores == TRAINER.evaluate(lazy(), client=False)
     most = client.run(most_alive).values()
     assert max(most) <= 2
     assert sum(most) > 0  # it was done there
@@ -175,18 +175,18 @@ def test_samples_in_memory_are_measured_on_the_workers(client):
     x = np.arange(20, dtype=np.float32)[:, None]
     samples = SampleSet.from_arrays(x=x, y=x, partitions=3)
     assert TRAINER.evaluate(samples, client=client) == TRAINER.evaluate(samples, client=False)
-    held = samples.persist(client)
-    assert TRAINER.evaluate(held, client=client) == TRAINER.evaluate(samples, client=False)
+    stored = samples.persist(client)
+    assert TRAINER.evaluate(stored, client=client) == TRAINER.evaluate(samples, client=False)
 
 
 class Lost(Counted):
-    """Recipe of what cannot be read."""
+    """Recipe of samples that cannot be read."""
 
     def load(self):
         raise OSError("gone")
 
 
-def test_what_cannot_be_loaded_is_named():
+def test_samples_that_cannot_be_loaded_are_named():
     samples = SampleSet([Counted(3, 0), Lost(2, 3)])
     with pytest.raises(TrainingError, match="shard 1: its samples cannot be loaded: OSError: gone"):
         TRAINER.evaluate(samples, client=False)

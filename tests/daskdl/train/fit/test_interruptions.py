@@ -1,4 +1,4 @@
-"""Runs that are interrupted go on as if nothing had been; Ctrl-C in a script is one line."""
+"""Interrupted runs go on as if uninterrupted; Ctrl-C in a script prints one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.daskdl.train.runs import Diary, Interrupt, On, Run, iterations_in, ne
     ],
 )
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
+def test_a_run_goes_on_after_ctrl_c_as_if_uninterrupted(
     tmp_path, uninterrupted, when, iteration, place
 ):
     first, diary = Run(), Diary()
@@ -45,18 +45,18 @@ def test_a_run_goes_on_after_ctrl_c_as_if_nothing_had_been(
     assert "end" not in diary.calls
     assert iterations_in(tmp_path)[-1] == iteration
     shutil.copytree(tmp_path, tmp_path / "copy")
-    assert Run().fit(tmp_path / "copy").came_to() == uninterrupted
-    assert first.fit(tmp_path).came_to() == uninterrupted  # in the same process, too
+    assert Run().fit(tmp_path / "copy").outcome() == uninterrupted
+    assert first.fit(tmp_path).outcome() == uninterrupted  # in the same process, too
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
-def test_a_run_goes_on_after_its_program_was_told_to_exit(tmp_path, uninterrupted, when):
+def test_a_run_goes_on_after_its_program_exits(tmp_path, uninterrupted, when):
     with pytest.raises(SystemExit):
         Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
     assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
-    assert Run().fit(tmp_path).came_to() == uninterrupted
+    assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
 @pytest.mark.slow
@@ -69,15 +69,15 @@ def test_a_run_that_died_goes_on_from_its_last_checkpoint(tmp_path, uninterrupte
         Run().fit(tmp_path, after=[Interrupt(20, error=MemoryError)])
     assert iterations_in(tmp_path) == [12, 14]
     diary = Diary()
-    assert Run().fit(tmp_path, after=[diary]).came_to() == uninterrupted
+    assert Run().fit(tmp_path, after=[diary]).outcome() == uninterrupted
     assert diary.calls[:2] == ["begin", 15]
 
 
 @pytest.mark.slow
 def test_a_run_that_is_made_longer_equals_a_long_one(tmp_path, uninterrupted):
     short = Run().fit(tmp_path, epochs=4)
-    assert short.came_to()["weights"] == uninterrupted["weights"]  # the best ones already
-    assert Run().fit(tmp_path).came_to() == uninterrupted
+    assert short.outcome()["weights"] == uninterrupted["weights"]  # the best ones already
+    assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
 @pytest.mark.slow
@@ -85,13 +85,13 @@ def test_a_run_that_is_made_longer_equals_a_long_one(tmp_path, uninterrupted):
 def test_a_run_that_has_ended_is_not_run_again(tmp_path, uninterrupted, options):
     Run().fit(tmp_path)
     diary = Diary()
-    assert Run().fit(tmp_path, before=[diary], **options).came_to() == uninterrupted
+    assert Run().fit(tmp_path, before=[diary], **options).outcome() == uninterrupted
     assert diary.calls == ["end"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [0, 3, len(COLUMNS)])
-def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
+def test_an_interruption_while_a_row_is_written_leaves_equal_columns(
     tmp_path, monkeypatch, uninterrupted, columns
 ):
     add = History.add
@@ -109,7 +109,7 @@ def test_an_interruption_as_a_row_is_written_leaves_all_in_step(
         with pytest.raises(KeyboardInterrupt):
             run.fit(tmp_path)
     assert iterations_in(tmp_path) == [len(run.trainer.history)]
-    assert Run().fit(tmp_path).came_to() == uninterrupted
+    assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
 class Count(Callback):
@@ -160,9 +160,7 @@ def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_pa
 
 
 @pytest.mark.slow
-def test_that_a_callback_stopped_the_run_survives_an_interruption(
-    tmp_path, monkeypatch, uninterrupted
-):
+def test_a_stop_by_a_callback_survives_an_interruption(tmp_path, monkeypatch, uninterrupted):
     write = CheckpointFolder.write
 
     def interrupted(self, saved):
@@ -175,7 +173,7 @@ def test_that_a_callback_stopped_the_run_survives_an_interruption(
     monkeypatch.setattr(CheckpointFolder, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Run().fit(tmp_path)
-    assert Run().fit(tmp_path).came_to() == uninterrupted
+    assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
 def test_callbacks_may_come_and_go(tmp_path):
@@ -192,7 +190,7 @@ def test_callbacks_may_come_and_go(tmp_path):
     fit(3, Diary(), best, early_again, late_again)
     assert (early_again.best, early_again.best_epoch) == (early.best, early.best_epoch)
     assert (late_again.best, late_again.best_epoch) == (2, 0)
-    assert (best.best_epoch, best.weights) == (-1, None)  # nothing of another's
+    assert (best.best_epoch, best.weights) == (-1, None)  # no state of another callback
 
 
 SCRIPT = """
@@ -210,7 +208,7 @@ class CtrlC(Callback):
         time.sleep(1)
 
 if __name__ == "__main__":
-    # Whoever starts programs in the background has them ignore it.
+    # A program that starts in the background may ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with ExitStack() as stack:
         client = False
@@ -242,15 +240,15 @@ def test_ctrl_c_in_a_script_is_one_line_and_ends_no_workers(tmp_path, how):
         start_new_session=True,
     )
     assert run.returncode == -2  # as a shell expects of Ctrl-C
-    told = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
-    assert "fit interrupted after iteration" in told[-1]
-    assert f"goes on from the checkpoint in {tmp_path}/saved" in told[-1]
-    assert len(told) == 1 or traceback, run.stderr
+    lines = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
+    assert "fit interrupted after iteration" in lines[-1]
+    assert f"goes on from the checkpoint in {tmp_path}/saved" in lines[-1]
+    assert len(lines) == 1 or traceback, run.stderr
     assert ("Traceback" in run.stderr) is traceback
 
 
 class Broken(Module):
-    """Fails for negative inputs alone, so that the trial passes."""
+    """Fails only for inputs below ``least``."""
 
     def __init__(self, least: float) -> None:
         self.linear = Linear(2, 1)
@@ -268,14 +266,14 @@ LINE = r" \(test_interruptions.py, line \d+, in forward: raise ZeroDivisionError
 
 @pytest.mark.parametrize("least", [0.0, 2.0])
 def test_the_users_line_is_in_the_message(least):
-    """At the trial, which is before anything, and in an iteration."""
+    """In the trial before the first iteration, and in an iteration."""
     where = "iteration 0" if least == 0 else "Broken: one sample of shapes"
     with pytest.raises(TrainingError, match=rf"{where}.*ZeroDivisionError: of my own{LINE}"):
         Trainer(Broken(least), MSELoss(), SGD(0.1)).fit(X, X[:, :1], epochs=1, progress=False)
 
 
 @pytest.mark.slow
-def test_on_a_worker_too(client):
+def test_the_users_line_is_in_the_message_of_a_worker(client):
     samples = SampleSet.from_arrays(x=X, y=X[:, :1], partitions=2)
     trainer = Trainer(Broken(0.0), MSELoss(), SGD(0.1))
     with pytest.raises(TrainingError, match=rf"at worker .*of my own{LINE}"):

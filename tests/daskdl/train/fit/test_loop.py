@@ -1,4 +1,4 @@
-"""The loop of a fit: checkpoints, groups, epochs; optim methods of one's own."""
+"""The loop of a fit: checkpoints, groups, epochs; optim methods of users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
 from daskdl.train.fit.loop import GroupSize, inside
-from tests.daskdl.train.jobs import Own
+from tests.daskdl.train.jobs import Descent
 from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
 
 # --- checkpoints
@@ -30,23 +30,23 @@ def test_without_resume_a_run_begins_anew(tmp_path, uninterrupted):
         run.fit(tmp_path, before=[diary], after=[Interrupt(2)], resume=False)
     assert diary.calls == ["begin", 1, 2]
     assert iterations_in(tmp_path) == [2]
-    assert Run().fit(tmp_path).came_to() == uninterrupted
+    assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "difference"),
     [
         ({"batch_size": 9}, "expected batch_size 9, found 8"),
         ({"shards": 3}, "expected shards of 3 entries, found 4"),
         ({"wire": "bfloat16"}, 'expected wire "bfloat16", found "float32"'),
     ],
 )
-def test_another_runs_checkpoint_is_refused_and_kept(tmp_path, options, said):
+def test_another_runs_checkpoint_is_refused_and_kept(tmp_path, options, difference):
     Run().fit(tmp_path, epochs=1)
     with pytest.raises(CheckpointError) as raised:
         Run().fit(tmp_path, **options)
     assert str(raised.value) == (
-        f"{tmp_path}: holds the checkpoint of another run: {said}; give another folder, or "
+        f"{tmp_path}: holds the checkpoint of another run: {difference}; give another folder, or "
         "resume=False to begin anew"
     )
     assert iterations_in(tmp_path) == [7]
@@ -54,7 +54,7 @@ def test_another_runs_checkpoint_is_refused_and_kept(tmp_path, options, said):
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """Iteration and number of epochs of what is written."""
+    """The iteration and the number of epochs of each written checkpoint."""
     calls: list[tuple[int, int]] = []
     write = CheckpointFolder.write
 
@@ -88,7 +88,7 @@ def test_a_checkpoint_is_written_when_it_is_due(tmp_path, written, interval, eve
 
 
 @pytest.mark.parametrize("name", ["checkpoint-interval", "group-time"])
-def test_a_setting_that_cannot_be_is_refused_before_the_first_iteration(name):
+def test_a_wrong_setting_is_refused_before_the_first_iteration(name):
     run = Run()
     with (
         dask.config.set({f"daskdl.{name}": "soon"}),
@@ -150,8 +150,8 @@ def test_the_size_of_a_group_follows_its_time():
 
 
 @pytest.mark.parametrize(("each_group", "size"), [(0.1, 80), (0.4, 80), (1.0, 200), (60.0, 320)])
-def test_a_group_is_worth_what_comes_with_each(each_group, size):
-    """Twenty times as long, such as of a second in which tables go to the driver."""
+def test_a_group_is_worth_its_overhead(each_group, size):
+    """Twenty times as long as its overhead, such as a second in which tables go to the driver."""
     with dask.config.set({"daskdl.group-time": "8 s"}):
         sizes = GroupSize(1000)
     for _ in range(6):
@@ -159,18 +159,18 @@ def test_a_group_is_worth_what_comes_with_each(each_group, size):
     assert sizes.size == size
 
 
-def test_what_of_a_group_its_iterations_take():
+def test_seconds_inside_the_iterations_of_a_group():
     def record(finished):
         return Record(0.0, 1, 0.1, 0.2, 0.3, 0.1, finished, reduce=0.05)
 
     assert inside([record(5.0), record(6.0), record(7.0)], 9.0) == pytest.approx(3.0)
     assert inside([record(5.0)], 9.0) == pytest.approx(0.75)
     assert inside([record(5.0)], 0.5) == 0.5
-    assert inside([record(6.0), record(5.0)], 9.0) == 0  # by another clock
+    assert inside([record(6.0), record(5.0)], 9.0) == 0  # by the clock of another worker
 
 
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt, TrainingError])
-def test_samples_are_let_go_of_in_any_case(monkeypatch, error):
+def test_an_engine_is_closed_in_any_case(monkeypatch, error):
     closed: list[bool] = []
     monkeypatch.setattr(InProcessEngine, "close", lambda self: closed.append(True))
     if error is None:
@@ -188,14 +188,14 @@ def fitted(method: Method) -> Trainer:
 
 
 def test_weights_of_another_dtype_are_rounded_in_each_step():
-    plain, wide = fitted(Own()), fitted(Own(change=lambda w: w.astype(np.float64)))
+    narrow, wide = fitted(Descent()), fitted(Descent(change=lambda w: w.astype(np.float64)))
     assert wide.model.vector.dtype == np.float32
-    np.testing.assert_array_equal(wide.model.vector, plain.model.vector)
+    np.testing.assert_array_equal(wide.model.vector, narrow.model.vector)
 
 
 def test_scalars_and_vectors_are_states():
     fitted(
-        Own(
+        Descent(
             first=lambda n: {"count": np.zeros((), np.int64), "mean": np.zeros(n, np.float32)},
             state=lambda s: s | {"count": s["count"] + 1},
         )
@@ -203,21 +203,21 @@ def test_scalars_and_vectors_are_states():
 
 
 @pytest.mark.parametrize(
-    ("method", "kind", "said"),
+    ("options", "kind", "message"),
     [
-        (Own(first=lambda n: {"m": np.zeros(3)}), SettingsError, r"init: .*found shape \(3,\) as"),
-        (Own(first=lambda n: {"m": np.zeros((2, n))}), SettingsError, r"found shape \(2, \d+\) as"),
-        (Own(first=lambda n: {"m": 0.0}), SettingsError, "found float as 'm'"),
-        (Own(change=lambda w: w[:-1]), TrainingError, r"update: expected new weights of shape"),
-        (Own(change=lambda w: None), TrainingError, "found NoneType; return a number for each"),
-        (Own(state=lambda s: {"new": 1}), TrainingError, r"a state of \[\], found \['new'\] too"),
+        ({"first": lambda n: {"m": np.zeros(3)}}, SettingsError, r"init: .*found shape \(3,\) as"),
+        ({"first": lambda n: {"m": np.zeros((2, n))}}, SettingsError, r"found shape \(2, \d+\) as"),
+        ({"first": lambda n: {"m": 0.0}}, SettingsError, "found float as 'm'"),
+        ({"change": lambda w: w[:-1]}, TrainingError, r"update: expected new weights of shape"),
+        ({"change": lambda w: None}, TrainingError, "found NoneType; return a number for each"),
+        ({"state": lambda s: {"new": 1}}, TrainingError, r"a state of \[\], found \['new'\] too"),
         (
-            Own(first=lambda n: {"m": np.zeros(n)}, state=lambda s: {"m": s["m"][1:]}),
+            {"first": lambda n: {"m": np.zeros(n)}, "state": lambda s: {"m": s["m"][1:]}},
             TrainingError,
             "expected 'm' as an array of shape",
         ),
     ],
 )
-def test_what_fits_no_weights_is_told(method, kind, said):
-    with pytest.raises(kind, match=said):
-        fitted(method)
+def test_a_method_that_does_not_fit_the_weights_is_refused(options, kind, message):
+    with pytest.raises(kind, match=message):
+        fitted(Descent(**options))

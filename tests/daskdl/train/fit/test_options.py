@@ -1,4 +1,4 @@
-"""Arguments of a fit, and what is hardly meant."""
+"""Arguments of a fit, and warnings of likely mistakes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.daskdl.train.runs import network, problem
 
 
 def named(metrics: Any) -> Any:
-    """Return metrics by name, as a Trainer has them."""
+    """Return metrics by name, as a Trainer names them."""
     return metrics_by_name("Trainer", metrics, (*COLUMNS, *EPOCH))
 
 
@@ -107,23 +107,23 @@ FITTING = [
 ]
 
 
-@pytest.mark.parametrize(("made", "said"), MAKING)
-def test_what_no_trainer_can_be_made_of(made, said):
-    with pytest.raises(SettingsError, match=said) as raised:
+@pytest.mark.parametrize(("made", "message"), MAKING)
+def test_wrong_parts_of_a_trainer_are_refused(made, message):
+    with pytest.raises(SettingsError, match=message) as raised:
         made()
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(("options", "said"), FITTING)
-def test_what_no_fit_can_be_told(options, said):
+@pytest.mark.parametrize(("options", "message"), FITTING)
+def test_wrong_options_of_a_fit_are_refused(options, message):
     trainer = Trainer(network(), MSELoss(), SGD(0.1))
-    with pytest.raises(SettingsError, match=said) as raised:
+    with pytest.raises(SettingsError, match=message) as raised:
         trainer.fit(problem(), progress=False, **options)
     assert "\n" not in str(raised.value)
     assert len(trainer.history) == 0
 
 
-def test_other_things_than_samples():
+def test_other_objects_than_samples_are_refused():
     trainer = Trainer(network(), MSELoss(), SGD(0.1))
     with pytest.raises(SettingsError, match=r"fit: expected a SampleSet, .*_arrays.* found \(ar"):
         trainer.fit((np.zeros(3), np.zeros(3)), epochs=1)
@@ -139,14 +139,14 @@ def test_metrics_need_samples_to_compute_them_on():
         trainer.fit(problem(), epochs=1, training_metrics=False)
 
 
-def test_metrics_of_another_kind_of_target_are_known_before_the_first_iteration():
+def test_metrics_of_another_kind_of_target_are_refused_before_the_first_iteration():
     trainer = Trainer(network(), MSELoss(), SGD(0.1), metrics=[Accuracy()])
     with pytest.raises(DaskdlError, match="Accuracy: expected integer labels"):
         trainer.fit(problem(), epochs=1, validation=problem(1), progress=False)
     assert len(trainer.history) == 0
 
 
-def test_metrics_are_named_by_their_classes_or_as_told():
+def test_metrics_are_named_by_their_classes_or_by_the_user():
     listed = [ROCAUC(), MeanAbsoluteError(), TopKAccuracy(2), F1(3), Mean(np.subtract)]
     names = ["rocauc", "mean_absolute_error", "top_k_accuracy", "f1", "mean"]
     assert named(listed) == dict(zip(names, listed, strict=True))
@@ -157,7 +157,7 @@ def test_metrics_are_named_by_their_classes_or_as_told():
 X = np.random.default_rng(0).normal(size=(12, 4)).astype(np.float32)
 
 
-def said(caplog, loss, *layers, metrics=(), classes=3):
+def warnings_of(caplog, loss, *layers, metrics=(), classes=3):
     y = np.arange(12) % classes
     if classes == 2:
         y = y[:, None].astype(np.float32)
@@ -178,12 +178,12 @@ def said(caplog, loss, *layers, metrics=(), classes=3):
         (BCEWithLogitsLoss(), (), [ROCAUC(bins=9)], 2, r"'rocauc': expected probabilities, for it"),
     ],
 )
-def test_it_is_said_once(caplog, loss, layers, metrics, classes, sentence):
+def test_a_likely_mistake_is_reported_once(caplog, loss, layers, metrics, classes, sentence):
     if isinstance(metrics, list) and isinstance(metrics[0], ROCAUC):
-        layers = (Sigmoid(),)  # from 0 to 1, but what the loss takes for logits
-    found = said(caplog, loss, *layers, metrics=metrics, classes=classes)
-    assert len(found) == 1
-    assert sentence in found[0]
+        layers = (Sigmoid(),)  # from 0 to 1, but the loss takes them for logits
+    warnings = warnings_of(caplog, loss, *layers, metrics=metrics, classes=classes)
+    assert len(warnings) == 1
+    assert sentence in warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -195,5 +195,5 @@ def test_it_is_said_once(caplog, loss, layers, metrics, classes, sentence):
         (BCEWithLogitsLoss(), (), [BinaryAccuracy(0.0), ROCAUC()], 2),
     ],
 )
-def test_what_goes_together_is_not_spoken_of(caplog, loss, layers, metrics, classes):
-    assert said(caplog, loss, *layers, metrics=metrics, classes=classes) == []
+def test_parts_that_fit_together_give_no_warning(caplog, loss, layers, metrics, classes):
+    assert warnings_of(caplog, loss, *layers, metrics=metrics, classes=classes) == []

@@ -1,4 +1,4 @@
-"""Restoring: what does not fit the run is never used, and the checkpoint before is tried."""
+"""Restoring: a checkpoint that does not fit the run is never used; the one before is tried."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 def changed(path: Path, change: Change, steps: int = 1) -> None:
-    """Change arrays and plain data of the last checkpoints, which stay whole to read."""
+    """Change arrays and other data of the last checkpoints, which stay readable."""
     folder = CheckpointFolder(path)
     for step in sorted(path.glob("step-*"))[-steps:]:
         others = [p for p in path.glob("step-*") if p > step]
@@ -71,7 +71,7 @@ DAMAGE: list[tuple[Change, str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 6, 8, 11])  # arrays, history, settings, epochs
-def test_what_does_not_fit_is_told_and_the_one_before_is_used(tmp_path, caplog, which):
+def test_a_checkpoint_that_does_not_fit_is_named_and_the_one_before_used(tmp_path, caplog, which):
     samples, whole = problem(), digest(fit(problem(), client=False))
     fit(samples, epochs=2, checkpoint=tmp_path, client=False)
     assert len(list(tmp_path.glob("step-*"))) == 2
@@ -82,13 +82,13 @@ def test_what_does_not_fit_is_told_and_the_one_before_is_used(tmp_path, caplog, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("change", "said"), DAMAGE)
-def test_what_does_not_fit_anywhere_is_one_sentence(tmp_path, change, said):
+@pytest.mark.parametrize(("change", "message"), DAMAGE)
+def test_without_a_checkpoint_that_fits_the_error_is_one_sentence(tmp_path, change, message):
     fit(problem(), iterations=14, checkpoint=tmp_path, client=False)
     for step in sorted(tmp_path.glob("step-*"))[:-1]:
         step.rename(step.with_name("other"))
     changed(tmp_path, change)
-    with pytest.raises(CheckpointError, match=said) as raised:
+    with pytest.raises(CheckpointError, match=message) as raised:
         fit(problem(), iterations=20, checkpoint=tmp_path, client=False)
     assert "resume=False" in str(raised.value)
 
@@ -97,9 +97,9 @@ def test_a_method_of_other_settings_and_state_is_refused(tmp_path):
     samples = problem()
     trainer = Trainer(network(), MSELoss(), SGD(0.1, momentum=0.9), seed=5)
     trainer.fit(samples, iterations=3, checkpoint=tmp_path, progress=False, client=False)
-    plain = Trainer(network(), MSELoss(), SGD(0.1), seed=5)
+    other = Trainer(network(), MSELoss(), SGD(0.1), seed=5)
     with pytest.raises(CheckpointError, match=r"expected optimizer\.velocity none, found float32"):
-        plain.fit(samples, iterations=6, checkpoint=tmp_path, progress=False, client=False)
+        other.fit(samples, iterations=6, checkpoint=tmp_path, progress=False, client=False)
 
 
 def test_a_callback_that_does_not_know_its_state_is_named(tmp_path):
@@ -107,7 +107,7 @@ def test_a_callback_that_does_not_know_its_state_is_named(tmp_path):
     fit(problem(), epochs=1, callbacks=[BestModel()], **options)
 
     def change(arrays, more):
-        # In whichever order the file has them: one of them, the weights, may be missing.
+        # In any order of the file: one of them, the weights, may be missing.
         for name in [name for name in arrays if name.startswith("callback.")]:
             arrays[f"{name}.of.another.version"] = arrays.pop(name)
 
@@ -116,7 +116,7 @@ def test_a_callback_that_does_not_know_its_state_is_named(tmp_path):
         fit(problem(), epochs=2, callbacks=[BestModel()], **options)
 
 
-def test_a_second_fit_into_a_folder_is_refused_while_the_first_is_at_it(tmp_path):
+def test_a_second_fit_into_a_folder_is_refused_during_the_first(tmp_path):
     def refused(trainer):
         with pytest.raises(CheckpointError) as raised:
             fit(problem(), epochs=1, checkpoint=tmp_path, resume=False, client=False)

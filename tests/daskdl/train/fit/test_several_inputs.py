@@ -1,4 +1,4 @@
-"""Models of several inputs and results, in every engine, prediction, evaluation and file."""
+"""Models of several inputs and results, in engines, predictions, evaluations and files."""
 
 from __future__ import annotations
 
@@ -91,24 +91,24 @@ def test_all_engines_train_to_the_same_bits(client, client_of):
     on = [(2, "graph"), (2, "gang")]
     here = check_same_bits(lambda **options: fitted(two(), **options), client_of, on)
     assert here.history["loss"][-1] < here.history["loss"][0]
-    found = here.evaluate(two())
-    assert set(found) == {"loss", "kind_accuracy", "price_mean_absolute_error"}
-    assert here.evaluate(two(), client=client) == found
+    scores = here.evaluate(two())
+    assert set(scores) == {"loss", "kind_accuracy", "price_mean_absolute_error"}
+    assert here.evaluate(two(), client=client) == scores
 
 
-def test_several_inputs_are_one_to_the_bit():
+def test_joined_inputs_have_the_bits_of_one_input():
     one = Sequential(Linear(5, 2, seed=4))
     x = RNG.normal(size=(N, 5)).astype(np.float32)
     joined = Sequential(Join(), Linear(5, 2, seed=4))
-    for model, given in ((one, x), (joined, (x[:, :2], x[:, 2:]))):
-        samples = SampleSet.from_arrays(x=given, y=LABEL, partitions=2)
+    for model, inputs in ((one, x), (joined, (x[:, :2], x[:, 2:]))):
+        samples = SampleSet.from_arrays(x=inputs, y=LABEL, partitions=2)
         Trainer(model, CrossEntropyLoss(), Adam(1e-2)).fit(
             samples, epochs=2, batch_size=8, progress=False
         )
     np.testing.assert_array_equal(one.flat, joined.flat)
 
 
-def test_a_list_of_losses_is_one_for_each_result():
+def test_a_list_of_losses_has_one_for_each_result():
     model = Sequential(Parallel(Linear(3, 2, seed=1), Linear(2, 1, seed=2)))
     samples = SampleSet.from_arrays(x=(FACTS, FACTS[:, :2]), y=(LABEL, FACTS[:, :1]))
     trainer = Trainer(model, [CrossEntropyLoss(), MSELoss()], Adam(1e-2))
@@ -138,9 +138,9 @@ def test_predictions_of_each_kind_are_the_same(tmp_path):
 
 def test_results_keep_their_names():
     model = Named()
-    found = model.predict({"user": USER, "facts": FACTS}, batch_size=9)
-    assert found["kind"].shape == (N, 2)
-    assert found["price"].shape == (N, 1)
+    results = model.predict({"user": USER, "facts": FACTS}, batch_size=9)
+    assert results["kind"].shape == (N, 2)
+    assert results["price"].shape == (N, 1)
     shapes = {"facts": (3,), "user": ()}
     assert "(N, 2) (N, 1)" in str(model.summary(shapes, ["float32", "int64"]))
 
@@ -160,19 +160,19 @@ def test_results_of_samples_and_of_workers_keep_their_form(model, client):
         np.testing.assert_allclose(there[name], wanted[name], rtol=1e-5, atol=1e-6)
 
 
-def test_metrics_of_a_tuple_of_results_and_samples_as_they_come():
+def test_metrics_of_a_tuple_of_results_and_of_arrays():
     model = Sequential(Parallel(Linear(3, 2, seed=1), Linear(2, 1, seed=2)))
     x, y = (FACTS, FACTS[:, :2]), (LABEL, FACTS[:, :1])
     metrics = ([Accuracy()], [MeanAbsoluteError()])
     trainer = Trainer(model, [CrossEntropyLoss(), MSELoss()], Adam(1e-2), metrics=metrics)
     trainer.fit(x, y, epochs=2, progress=False)
-    found = model.evaluate(x, metrics, y=y)
-    assert set(found) == {"0_accuracy", "1_mean_absolute_error"}
-    assert found == model.evaluate(SampleSet.from_arrays(x=x, y=y), metrics)
-    assert found["0_accuracy"] == np.mean(model.predict(x)[0].argmax(1) == LABEL)
+    scores = model.evaluate(x, metrics, y=y)
+    assert set(scores) == {"0_accuracy", "1_mean_absolute_error"}
+    assert scores == model.evaluate(SampleSet.from_arrays(x=x, y=y), metrics)
+    assert scores["0_accuracy"] == np.mean(model.predict(x)[0].argmax(1) == LABEL)
 
 
-def test_what_does_not_fit_is_told():
+def test_inputs_losses_and_metrics_that_do_not_fit_are_refused():
     with pytest.raises(DataError, match=r"inputs with one common length .* \[40, 3\]"):
         Ordered().predict((USER, FACTS[:3]))
     trainer = Trainer(Named(), {"kind": CrossEntropyLoss(), "cost": MSELoss()}, Adam(1e-2))

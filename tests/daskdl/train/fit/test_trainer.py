@@ -1,4 +1,4 @@
-"""Trainer.fit: what it refuses, where it runs, and how it goes on after an interruption."""
+"""Trainer.fit: mistakes, where it runs, metrics, and how it goes on after an interruption."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from tests.daskdl.train.runs import Do, On, digest, fit, interrupt, network, pro
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def test_a_trainer_tells_what_it_trains_and_how():
-    told = repr(Trainer(Linear(4, 200), MSELoss(), SGD(0.1)))
-    assert told.startswith("Trainer(Linear of 1,000 parameters, MSELoss(), SGD(learning_rate=0.1")
+def test_a_trainer_shows_its_model_loss_and_method():
+    text = repr(Trainer(Linear(4, 200), MSELoss(), SGD(0.1)))
+    assert text.startswith("Trainer(Linear of 1,000 parameters, MSELoss(), SGD(learning_rate=0.1")
 
 
-# --- what does not fit together
+# --- mistakes
 
 
-def test_what_the_model_cannot_read_is_known_before_any_task(client, tmp_path):
+def test_samples_that_the_model_cannot_read_are_refused_before_any_task(client, tmp_path):
     trainer = Trainer(Linear(4, 2), MSELoss(), SGD(0.1))
     with pytest.raises(ShapeError):
         trainer.fit(problem(), epochs=1, client=client, checkpoint=tmp_path / "c", progress=False)
@@ -48,10 +48,10 @@ def test_what_the_model_cannot_read_is_known_before_any_task(client, tmp_path):
 
 @pytest.mark.slow
 def test_the_default_client_is_used(cluster, client):
-    def held(trainer):
+    def keys(trainer):
         return sum(map(len, client.has_what().values()))
 
-    alone, together = On(group=held), On(group=held)
+    alone, together = On(group=keys), On(group=keys)
     expected = digest(fit(problem(), callbacks=[alone]))
     assert max(alone.seen) == 0
     with Client(cluster):
@@ -60,7 +60,7 @@ def test_the_default_client_is_used(cluster, client):
 
 
 @pytest.mark.slow
-def test_shards_are_the_partitions_unless_told(client):
+def test_shards_are_the_partitions_by_default(client):
     four = digest(fit(problem(4)))
     assert digest(fit(problem(1), shards=4)) == four
     assert digest(fit(problem(7), shards=4, client=client)) == four
@@ -69,7 +69,7 @@ def test_shards_are_the_partitions_unless_told(client):
 
 @pytest.mark.slow
 def test_after_a_fit_the_workers_hold_nothing(client):
-    gc.collect()  # what exceptions of earlier tests hold
+    gc.collect()  # frees values of earlier exceptions
     fit(problem(), client=client, validation=problem(3))
     limit = time.monotonic() + 20
     while any(client.has_what().values()):
@@ -81,12 +81,12 @@ def test_after_a_fit_the_workers_hold_nothing(client):
 
 
 def weighted(partitions: int) -> SampleSet:
-    """Return the problem's samples with weights, to tell apart those whose sum is positive."""
-    held = problem(1).head(53)
+    """Return weighted samples whose label says whether their sum is positive."""
+    batch = problem(1).head(53)
     weight = np.random.default_rng(4).lognormal(size=53).astype(np.float32)
-    y = (held["x"][:, :4].sum(1, keepdims=True) > 0).astype(np.float32)
+    y = (batch["x"][:, :4].sum(1, keepdims=True) > 0).astype(np.float32)
     y = np.concatenate([y, 1 - y], 1)
-    return SampleSet.from_arrays(x=held["x"], y=y, sample_weight=weight, partitions=partitions)
+    return SampleSet.from_arrays(x=batch["x"], y=y, sample_weight=weight, partitions=partitions)
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_metrics_are_the_same_in_all_engines_and_of_all_samples(client_of, weigh
         evaluated = other.evaluate(samples(3), batch_size=16, client=client_of(workers))
         assert [*evaluated.values()] == values(alone)[-1][1:]
     evaluated = alone.evaluate(samples(5))
-    # Whatever the shards; a product of more rows may be rounded otherwise.
+    # The shards do not matter; a product of more rows may round differently.
     assert [*evaluated.values()][1:] == pytest.approx(values(alone)[-1][2:], rel=1e-6)
     assert [*evaluated] == ["loss", "auc", "brier", "f1"]
 
@@ -142,16 +142,16 @@ def without(batch: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_weight_counts_as_so_many_copies():
-    """Of one batch: the loss and the gradient are divided by the samples, not by their weights."""
-    held = problem(1).head(6)
+    """In one batch: the loss and the gradient are divided by the samples, not by their weights."""
+    batch = problem(1).head(6)
     weight = np.array([0, 1, 2, 0, 3, 0], np.float32)
-    copies = {name: np.repeat(array, weight.astype(int), 0) for name, array in held.items()}
-    found = [
+    copies = {name: np.repeat(array, weight.astype(int), 0) for name, array in batch.items()}
+    trainers = [
         fit(SampleSet.from_arrays(**arrays, partitions=2), iterations=1, batch_size=6)
-        for arrays in ({**held, "sample_weight": weight}, copies)
+        for arrays in ({**batch, "sample_weight": weight}, copies)
     ]
-    np.testing.assert_allclose(found[0].model.flat, found[1].model.flat, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(found[0].history["loss"], found[1].history["loss"], rtol=1e-5)
+    np.testing.assert_allclose(trainers[0].model.flat, trainers[1].model.flat, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(trainers[0].history["loss"], trainers[1].history["loss"], rtol=1e-5)
 
 
 # --- interruptions
@@ -161,8 +161,8 @@ def test_a_weight_counts_as_so_many_copies():
 @pytest.mark.parametrize("after", [3, 7, 11])
 def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(client, tmp_path, after):
     def options():
-        kept = [BestModel(), EarlyStopping(patience=5)]
-        return {"validation": problem(3), "checkpoint": tmp_path / "c", "callbacks": kept}
+        callbacks = [BestModel(), EarlyStopping(patience=5)]
+        return {"validation": problem(3), "checkpoint": tmp_path / "c", "callbacks": callbacks}
 
     whole = fit(problem(), validation=problem(3), callbacks=[BestModel()])
     first = options()
@@ -174,12 +174,12 @@ def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(client, tmp_path
     np.testing.assert_array_equal(again.history["loss"], whole.history["loss"])
 
 
-def test_numbers_of_numpy_are_numbers(tmp_path):
+def test_numbers_of_numpy_are_accepted(tmp_path):
     one = fit(problem(), checkpoint=tmp_path / "c", batch_size=np.int64(9), epochs=1)
     assert digest(one) == digest(fit(problem(), batch_size=9, epochs=1))
 
 
-def test_a_run_is_not_cleared_away_by_one_that_cannot_start(tmp_path):
+def test_a_run_is_not_removed_by_one_that_cannot_start(tmp_path):
     fit(problem(), checkpoint=tmp_path / "c", epochs=1)
     with (
         dask.config.set({"daskdl.checkpoint-interval": "often"}),
@@ -244,26 +244,26 @@ def test_a_killed_driver_leaves_a_run_that_goes_on_and_no_workers(tmp_path):
         assert time.monotonic() < limit, "workers outlive their driver"
         time.sleep(0.05)
     with start(1) as driver:
-        said, _ = driver.communicate(timeout=120)
+        output, _ = driver.communicate(timeout=120)
     assert driver.returncode == 0
-    lines = said.split("\n")
+    lines = output.split("\n")
     assert int(lines[1]) > 50  # it did not begin anew
     assert lines[-2] == digest(fit(problem(), epochs=30))
 
 
-# --- what is trained
+# --- dtypes
 
 
 @pytest.mark.parametrize("layer", [Conv2d(2, 3, 3, padding=1, seed=1), LayerNorm(2)])
 def test_float64_samples_train_as_float32(layer):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(12, 4, 4, 2)).astype("f4"), rng.normal(size=(12, 1))
-    found = []
+    results = []
     for kind in ("f4", "f8"):
         head = Linear(3 if isinstance(layer, Conv2d) else 2, 1, seed=2)
         model = Sequential(copy.deepcopy(layer), GlobalAvgPool(), head)
         samples = SampleSet.from_arrays(x=x.astype(kind), y=y)
         trainer = Trainer(model, MSELoss(), SGD(0.1))
         trainer.fit(samples, epochs=2, batch_size=4, validation=samples, progress=False)
-        found.append((digest(trainer), trainer.history.epochs[-1]["val_loss"]))
-    assert found[0] == found[1]
+        results.append((digest(trainer), trainer.history.epochs[-1]["val_loss"]))
+    assert results[0] == results[1]

@@ -1,4 +1,4 @@
-"""One sample through everything, and labels that are no class."""
+"""The trial of a fit with one sample, and labels that are no class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from daskdl.train.fit.trial import check_sample
 from tests.daskdl.train.jobs import new_job, raising, samples
 
 
-def plain(prediction: Any, target: Any) -> Any:
+def as_float(prediction: Any, target: Any) -> Any:
     return float(np.mean((prediction.data - target) ** 2))
 
 
@@ -27,14 +27,14 @@ def of_every_sample(prediction: Any, target: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "said"),
+    ("options", "kind", "message"),
     [
         (
             {"loss": raising},
             TrainingError,
             "Linear: one sample .* ZeroDivisionError: a",
         ),
-        ({"loss": plain}, TrainingError, r"plain: expected the loss .* number, found \d"),
+        ({"loss": as_float}, TrainingError, r"as_float: expected the loss .* number, found \d"),
         (
             {"loss": of_every_sample},
             TrainingError,
@@ -45,9 +45,9 @@ def of_every_sample(prediction: Any, target: Any) -> Any:
         ({"model": Linear(4, 2)}, ShapeError, r"Linear.* 4"),
     ],
 )
-def test_a_mistake_shows_in_one_sample(options, kind, said):
+def test_a_mistake_shows_in_one_sample(options, kind, message):
     job, _ = new_job(**options)
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         check_sample(job, samples().take(np.arange(1)))
 
 
@@ -78,14 +78,14 @@ def test_a_loss_that_no_parameter_changes_is_refused(model):
 
 
 class Limited(Linear):
-    """Keeps its weights small, where it must not."""
+    """Clips its weights in forward, which it must not."""
 
     def forward(self, x: Any) -> Any:
         np.clip(self.weight.data, -0.01, 0.01, out=self.weight.data)
         return super().forward(x)
 
 
-def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(caplog):
+def test_a_forward_that_changes_parameters_is_reported_and_undone(caplog):
     job, _ = new_job(model=Limited(3, 2, seed=4))
     job.tools().model.vector[:] = before = np.arange(8)
     check_sample(job, samples().take(np.arange(1)))
@@ -95,7 +95,7 @@ def test_a_forward_that_changes_parameters_is_told_and_the_trial_leaves_them(cap
 
 
 class Replacing(Linear):
-    """Makes a new buffer where it should write into the one that it has."""
+    """Makes a new buffer instead of writing into the old one."""
 
     def __init__(self) -> None:
         super().__init__(3, 2)
@@ -155,7 +155,7 @@ class Unweighing:
         ({"metrics": (Unweighted(),)}, "Unweighted.statistics"),
     ],
 )
-def test_weights_that_nobody_reads_are_refused(options, name):
+def test_weights_that_a_loss_or_metric_ignores_are_refused(options, name):
     job, _ = new_job(**options)
     batch = samples().take(np.arange(1)) | {"sample_weight": np.ones(1)}
     with pytest.raises(SettingsError, match=rf"have sample_weight, expected {name} to take"):
@@ -192,7 +192,7 @@ def test_a_wrong_label_in_memory_is_found_before_any_iteration(wrong):
         fit(labels(wrong))
 
 
-def test_an_ignored_label_is_none_of_them():
+def test_an_ignored_label_is_accepted():
     assert len(fit(labels(-1), CrossEntropyLoss(ignore_index=-1)).history) == 1
     with pytest.raises(DataError, match="found y = 7 in sample 10"):
         fit(labels(7), CrossEntropyLoss(ignore_index=-1))
@@ -204,7 +204,7 @@ def test_a_wrong_label_that_a_function_makes_names_its_sample():
         fit(labels(9), samples=lambda made: made.map(dict), batch_size=12)
 
 
-def test_evaluations_name_it_too():
+def test_evaluations_name_a_wrong_label():
     trainer = fit(labels())
     x = np.zeros((12, 4), np.float32)
     samples = SampleSet.from_arrays(x=x, y=labels(9), partitions=3)
@@ -214,12 +214,12 @@ def test_evaluations_name_it_too():
         trainer.evaluate(samples)
 
 
-def test_words_are_told_how_to_become_numbers():
+def test_words_as_labels_are_refused():
     with pytest.raises(DataError, match=r"found words such as 'cat'; number the classes from 0"):
         fit(np.array(["cat", "dog", "cat"]))
 
 
-def test_a_batch_of_more_than_all_samples_is_told_once(caplog):
+def test_a_batch_of_more_than_all_samples_is_reported_once(caplog):
     assert len(fit(labels(), batch_size=12).history) == 1
     assert not caplog.records
     assert len(fit(labels(), batch_size=13).history) == 1

@@ -43,12 +43,12 @@ def summed(
     size = job.tools().model.vector.size
     buckets = Buckets(job, comm.group, comm, size)
     buckets.begin(0)
-    own = [s for s in comm.shards if counts[s]]
+    drawn = [s for s in comm.shards if counts[s]]
     for shard in comm.shards:
         if not counts[shard]:
             buckets.put(shard, None)
-    for shard in own:
-        if shard != own[-1] or not buckets.early:
+    for shard in drawn:
+        if shard != drawn[-1] or not buckets.early:
             buckets.put(shard, of_shard(job, weights, shard, counts[shard]))
         else:
 
@@ -57,9 +57,9 @@ def summed(
 
             buckets.last(shard, of_shard(job, weights, shard, counts[shard], keep=False, back=back))
     total = buckets.total()
-    found = [slice(s.start, s.stop) for r in buckets._reductions for s in r.owned]
+    slices = [slice(s.start, s.stop) for r in buckets._reductions for s in r.owned]
     buckets.close()
-    return found, total.vector.copy(), total.sums[:2]
+    return slices, total.vector.copy(), total.sums[:2]
 
 
 @pytest.mark.slow
@@ -74,15 +74,15 @@ def test_sums_have_the_bits_of_an_exchange_at_the_end(owners, counts, rounded):
     weights, results = model.vector.copy(), []
     for buckets in (1, 3, 8):
         vector = np.full(weights.size, np.nan, np.float32)
-        found = over_sockets(
+        of_ranks = over_sockets(
             owners, lambda comm: summed(comm, job, weights, counts), buckets=buckets
         )
-        for slices, numbers, _ in found:
+        for slices, numbers, _ in of_ranks:
             start = 0
-            for own in slices:
-                stop = start + own.stop - own.start
-                vector[own], start = numbers[start:stop], stop
-        results.append((vector.tobytes(), [sums for *_, sums in found]))
+            for part in slices:
+                stop = start + part.stop - part.start
+                vector[part], start = numbers[start:stop], stop
+        results.append((vector.tobytes(), [sums for *_, sums in of_ranks]))
         assert np.isfinite(vector).all()
     assert results[0] == results[1] == results[2]
 
@@ -108,10 +108,10 @@ def test_last_layers_are_exchanged_before_the_first_are_computed():
 
     class Telling(Buckets):
         def _reduced(self, *put):
-            found = whole(self, *put)
+            result = whole(self, *put)
             if put[0]:
                 arrived.release()
-            return found
+            return result
 
     def of_rank(comm):
         model = Sequential(Waiting(3, 40, seed=1), ReLU(), Linear(40, 40, seed=2))
@@ -134,8 +134,8 @@ def test_a_parameter_is_ready_after_the_first_operation_that_used_it():
     first = ops.exp(shared)
     second = first * other
     loss = ops.sum(second * shared)
-    found, passed = first_uses(loss), []
-    assert found == {id(shared): first._node.order, id(other): second._node.order}
+    uses, passed = first_uses(loss), []
+    assert uses == {id(shared): first._node.order, id(other): second._node.order}
     loss.backward(passed=lambda order: passed.append((order, other.grad is None)))
     assert passed == sorted(passed, reverse=True)
     assert dict(passed)[second._node.order] is False
@@ -155,7 +155,7 @@ def test_gradients_that_are_not_finite_are_not_exchanged():
     assert over_sockets([0, 1], of_rank, buckets=8) == [(False, 0)] * 2
 
 
-def test_one_who_leaves_waits_for_nobody():
+def test_a_member_that_leaves_waits_for_nobody():
     gone = threading.Event()
 
     def of_rank(comm):
@@ -183,14 +183,14 @@ def test_nothing_is_exchanged_after_the_end():
         buckets.close()
         for shard in comm.shards:
             buckets.put(shard, None)
-        with pytest.raises(BrokenGangError) as told:
+        with pytest.raises(BrokenGangError) as raised:
             buckets.total()
-        return str(told.value)
+        return str(raised.value)
 
     assert over_sockets([0, 1], of_rank, patience=0.5) == 2 * ["iteration 0: this member has left"]
 
 
-def test_how_many_buckets_there_are():
+def test_the_number_of_buckets():
     assert count_of(100 << 20, 4 << 20, 2, tables=False) == 16
     assert count_of(9 << 20, 4 << 20, 2, tables=False) == 2
     assert count_of(1 << 20, 4 << 20, 2, tables=False) == 1

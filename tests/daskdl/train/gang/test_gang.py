@@ -1,4 +1,4 @@
-"""The gang engine: shards that lie anyhow, late members, fits at once, and what it forgets."""
+"""The gang engine: any placement of shards, late members, concurrent fits, and cleaning up."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gang(client: Client, samples: Any = None, **options: Any) -> Trainer:
 
 
 @pytest.mark.slow
-def test_shards_that_lie_anyhow_give_the_same_bits(client_of, monkeypatch):
+def test_any_placement_of_shards_gives_the_same_bits(client_of, monkeypatch):
     client, samples = client_of(3), problem(7)
     alone = digest(fit(samples))
     for order in ([0, 1, 2, 0, 1, 2, 0], [2, 2, 0, 1, 1, 0, 2]):
@@ -65,7 +65,7 @@ def test_a_method_that_clips_the_norm_gives_the_same_bits(client, tmp_path):
 
 
 @pytest.mark.kills
-def test_a_worker_that_is_late_is_left_and_taken_in_again(client, tmp_path, undisturbed, caplog):
+def test_a_late_worker_is_dropped_and_taken_in_again(client, tmp_path, undisturbed, caplog):
     first, second = pids(client)
     stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, 5))
     other = Once(tmp_path / "stopped", 20, lambda: stopped(second, 5))
@@ -91,33 +91,33 @@ def test_the_graph_of_a_group_is_small(slices):
     assert len(pickle.dumps(graph)) < 1_000_000
 
 
-# --- with others on the cluster
+# --- other work on the cluster
 
 
 @pytest.mark.slow
 def test_fits_at_once_all_finish(client, undisturbed):
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
 
-    def one(name):
+    def fit_one(name):
         engine = name.split()[0]
         trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
-        found[name] = digest(trainer)
+        digests[name] = digest(trainer)
 
     names = ["gang 1", "gang 2", "graph 1"]
-    threads = [threading.Thread(target=one, args=(name,)) for name in names]
+    threads = [threading.Thread(target=fit_one, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(120)
-    assert found == dict.fromkeys(names, undisturbed)
+    assert digests == dict.fromkeys(names, undisturbed)
 
 
 def new_engine(client: Client) -> GangEngine:
     return GangEngine(client, new_job(model=network())[0], problem(), None)
 
 
-def test_a_gang_begins_when_the_one_before_has_ended(client):
-    # Else members of either could wait on one worker for one that queues on the other.
+def test_a_gang_begins_when_the_gang_before_has_ended(client):
+    # Otherwise members of two gangs could wait for members that queue behind the other gang.
     engine, entered = new_engine(client), threading.Event()
 
     def enter():
@@ -136,7 +136,7 @@ def test_a_gang_begins_when_the_one_before_has_ended(client):
 
 
 def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client):
-    # A lock of Dask's would, once for every group that there was, for as long as the client is.
+    # A lock of Dask would, once for every group, for as long as the client lives.
     engine = new_engine(client)
     engine._take_turn("a test")
     assert engine._lock.refresh_callback.is_running()
@@ -159,19 +159,19 @@ def test_a_fit_that_begins_leaves_others_meeting_places_alone(client):
 def test_workers_forget_a_run_that_has_ended(client):
     gang(client, epochs=1)
 
-    def kept(dask_worker):
+    def counts(dask_worker):
         meeting = dask_worker.plugins["daskdl-gang"]
         return len(meeting.kept), len(meeting._came), len(meeting._open)
 
-    # A worker that is busy with other things hears of it a little later.
+    # A worker that is busy hears of the end a little later.
     limit = time.monotonic() + 60
-    while set(found := client.run(kept).values()) != {(0, 0, 0)} and time.monotonic() < limit:
+    while set(remaining := client.run(counts).values()) != {(0, 0, 0)} and time.monotonic() < limit:
         time.sleep(0.02)
-    assert set(found) == {(0, 0, 0)}
+    assert set(remaining) == {(0, 0, 0)}
 
 
 def tasks_of(client: Client, pause: float = 0.0) -> On:
-    """Return what keeps which tasks of members the scheduler has at each group's end."""
+    """Return a callback that keeps the scheduler's tasks of members at each group's end."""
 
     def members(dask_scheduler: Any) -> list[str]:
         return [str(key) for key in dask_scheduler.tasks if str(key).startswith("('gang-")]
@@ -190,7 +190,7 @@ def test_members_stay_from_group_to_group(client):
     tasks = tasks_of(client)
     together = fit(problem(2), iterations=12, client=client, engine="gang", callbacks=[tasks])
     assert len(tasks.seen) == 12
-    # One may be slow to say its next word on a busy machine; then they leave, and come again.
+    # On a busy machine a request may come late; then members leave, and come again.
     assert len(set(tasks.seen)) < 6
     assert {len(members) for members in tasks.seen} == {2}
     assert digest(together) == digest(fit(problem(2), iterations=12))
@@ -199,9 +199,7 @@ def test_members_stay_from_group_to_group(client):
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize(("turn", "pause", "groups"), [(0, 0.0, 6), ("60 s", 1.5, 3)])
-def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
-    client, turn, pause, groups
-):
+def test_members_leave_when_their_turn_is_over_or_the_driver_is_busy(client, turn, pause, groups):
     tasks, options = tasks_of(client, pause), {"client": client, "engine": "gang"}
     with dask.config.set({"daskdl.turn-time": turn}):
         together = fit(problem(2), iterations=groups, callbacks=[tasks], **options)
@@ -211,7 +209,7 @@ def test_members_leave_when_their_turn_is_over_or_the_driver_does_other_things(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_what_a_callback_asks_of_the_workers_is_done(client):
+def test_a_callback_can_use_the_workers(client):
     def ask(trainer):
         return client.submit(int, str(len(trainer.history)), pure=False).result(60)
 
@@ -222,14 +220,14 @@ def test_what_a_callback_asks_of_the_workers_is_done(client):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-def test_others_have_a_turn(client):
+def test_other_tasks_have_a_turn(client):
     begun, done = threading.Event(), threading.Event()
 
     turn = On(group=lambda trainer: begun.set(), epoch=lambda trainer: done.is_set())
 
     def other():
         begun.wait(60)
-        for number in range(3):  # each waits for a worker of the gang's
+        for number in range(3):  # each waits for a worker of the gang
             client.submit(abs, -number, pure=False).result(60)
         done.set()
 

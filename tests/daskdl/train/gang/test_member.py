@@ -22,8 +22,8 @@ from tests.daskdl.train.runs import Do, digest, fit, problem
 
 
 @pytest.mark.slow
-def test_members_that_are_asked_for_one_group_return_it(client, monkeypatch):
-    # As behind a gateway, where the driver cannot speak to the first member.
+def test_members_that_run_one_group_return_its_state(client, monkeypatch):
+    # As behind a gateway, where the driver cannot reach the first member.
     def of_one(*arguments, stays, unit):
         assert stays
         return Gang(*arguments, stays=False, unit=unit)
@@ -36,14 +36,14 @@ def test_members_that_are_asked_for_one_group_return_it(client, monkeypatch):
     np.testing.assert_array_equal(together.history["loss"], alone.history["loss"])
 
 
-def test_a_task_that_was_moved_does_not_take_its_place(client):
+def test_a_task_on_another_worker_is_refused(client):
     gang = Gang("g", ("tcp://127.0.0.1:1",), (0,), 1.0)
     task = client.submit(run_groups, None, gang, 0, 0, 0, None, None, pure=False)
     with pytest.raises(BrokenGangError, match=r"worker tcp://127.0.0.1:1 \(shard 0\) is lost"):
         task.result(60)
 
 
-def test_members_share_the_vector_and_the_tables_out():
+def test_members_cover_the_vector_and_the_tables_once():
     gang = Gang("g", ("tcp://a:1", "tcp://b:1", "tcp://c:1"), (0, 0, 1, 2, 1), 1.0)
     tables = Tables(("users", "items"), ((90, 6), (1, 7)), 1000)
     covered = [
@@ -58,16 +58,16 @@ def test_a_state_is_cut_and_put_together(size, members):
     slots = {"mean": weights + 1000, "square": weights + 2000}
     gang = Gang("g", tuple(map(str, range(members))), tuple(range(members)), 1.0)
     slices = [gang.slices(rank, Tables((), (), size)) for rank in range(members)]
-    parts = [cut(weights, slots, own) for own in slices]
+    parts = [cut(weights, slots, owned) for owned in slices]
     assert sum(sys.getsizeof(p) for p in parts) >= 3 * weights.nbytes
-    found, state = put_together(parts, slices, size)
-    np.testing.assert_array_equal(found, weights)
+    restored, state = put_together(parts, slices, size)
+    np.testing.assert_array_equal(restored, weights)
     assert state.keys() == slots.keys()
     for name, slot in slots.items():
         np.testing.assert_array_equal(state[name], slot)
 
 
-def test_draws_are_what_the_shares_say():
+def test_draws_follow_the_shares():
     shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
     draws = draws_of(shares, [1, 3])
     for share, draw in zip(shares, draws.each(), strict=True):
@@ -75,12 +75,12 @@ def test_draws_are_what_the_shares_say():
         assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
 
 
-def test_what_is_noted_is_what_there_was():
+def test_notes_restore_the_shares():
     shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
-    for share, found in zip(shares, noted(note_of(shares)), strict=True):
-        assert (found.epoch, found.iteration) == (share.epoch, share.iteration)
-        np.testing.assert_array_equal(found.starts, share.starts)
-        np.testing.assert_array_equal(found.counts, share.counts)
+    for share, restored in zip(shares, noted(note_of(shares)), strict=True):
+        assert (restored.epoch, restored.iteration) == (share.epoch, share.iteration)
+        np.testing.assert_array_equal(restored.starts, share.starts)
+        np.testing.assert_array_equal(restored.counts, share.counts)
 
 
 @pytest.mark.kills

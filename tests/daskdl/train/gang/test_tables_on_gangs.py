@@ -1,4 +1,4 @@
-"""Tables trained by rows: the same bits whoever computes, and whatever happens to them."""
+"""Tables trained by rows: the same bits in every engine, and after faults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def undisturbed() -> str:
     [
         ((2, 3), partial(fit_ratings, validation=ratings(2))),
         ((2, 3), partial(fit_ratings, method=ClipNorm(Adam(0.05), 0.01))),  # members step all rows
-        ((2,), partial(fit_ratings, ratings(7), batch_size=2, iterations=12)),  # none of some
+        ((2,), partial(fit_ratings, ratings(7), batch_size=2, iterations=12)),  # empty shards
     ],
 )
 def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, workers, run):
@@ -47,7 +47,7 @@ def test_groups_of_iterations_do_not_show_in_the_result(client, undisturbed):
 
 
 class Modest(Adam):
-    """Steps rows with one thread, or not at all."""
+    """Steps rows with one thread, or raises."""
 
     def update_rows(self, *put: Any, **more: Any) -> None:
         assert threads() == 1
@@ -55,7 +55,7 @@ class Modest(Adam):
 
 
 def test_rows_are_stepped_with_the_threads_of_the_job(client):
-    """Not with all cores of the machine, which are other workers' too."""
+    """The other cores of the machine belong to other workers."""
     with dask.config.set({"daskdl.threads": 1}):
         fitted = fit_ratings(method=Modest(0.05), client=client, engine="gang", iterations=3)
     assert len(fitted.history) == 3
@@ -91,28 +91,28 @@ def test_a_dense_gradient_comes_to_the_same_weights(batch_size):
 
 
 def listen() -> None:
-    """Note on this worker how much is sent after the first iteration."""
-    plain = Exchange.swap
+    """Record the bytes that this worker sends after the first iteration."""
+    original = Exchange.swap
 
     def swap(self: Exchange, t: int, kind: str, sends: Any, receives: Any) -> Any:
-        if t and kind != "gather":  # which is the whole state, once a group
+        if t and kind != "gather":  # it sends the whole state, once a group
             SENT.extend(sum(a.nbytes for a in arrays) for _, arrays in sends.values())
-        return plain(self, t, kind, sends, receives)
+        return original(self, t, kind, sends, receives)
 
     Exchange.swap = swap  # type: ignore[method-assign]
 
 
 def heard() -> list[int]:
-    """Undo it and return how much."""
-    Exchange.swap = PLAIN  # type: ignore[method-assign]
-    found, SENT[:] = list(SENT), []
-    return found
+    """Undo ``listen`` and return the bytes of each message."""
+    Exchange.swap = SWAP  # type: ignore[method-assign]
+    sizes, SENT[:] = list(SENT), []
+    return sizes
 
 
-PLAIN, SENT = Exchange.swap, list[int]()
+SWAP, SENT = Exchange.swap, list[int]()
 
 
-def test_what_is_sent_is_what_the_batch_touched(client):
+def test_only_rows_of_the_batch_are_sent(client):
     samples = SampleSet.from_arrays(
         x=np.arange(30)[:, None] * 500, y=np.ones((30, 1, 16), np.float32), partitions=2
     )
@@ -124,8 +124,8 @@ def test_what_is_sent_is_what_the_batch_touched(client):
         options = {"client": client, "engine": "gang", "progress": False}
         trainer.fit(samples, epochs=1, batch_size=10, **options)
     finally:
-        found = [n for each in client.run(heard).values() for n in each]
-    assert 0 < sum(found) < 10_000  # of 20 rows of 64 bytes there and back
+        sizes = [n for each in client.run(heard).values() for n in each]
+    assert 0 < sum(sizes) < 10_000  # of 20 rows of 64 bytes there and back
     changed = (model.weight.data != before).any(1)
     np.testing.assert_array_equal(np.flatnonzero(changed), np.arange(30) * 500)
 

@@ -41,7 +41,7 @@ def test_seconds_of_a_groups_iterations_sum_up_to_the_groups():
     np.testing.assert_array_equal(two_groups()["seconds"], [1, 1, 2, 1.25])
 
 
-def test_what_is_left_of_an_iteration_is_wait():
+def test_the_rest_of_an_iteration_is_wait():
     history = History()
     one = Record(1.0, 8, 0.1, 0.2, 0.3, 0.4, 100.0, reduce=0.5, broadcast=0.25, idle=0.125)
     history.add([one], 2.0)
@@ -68,7 +68,7 @@ def test_metrics_of_training_batches_are_columns_and_means_of_epochs():
     assert history.metrics == ["accuracy", "auc"]
     np.testing.assert_array_equal(history["accuracy"], [math.nan, 0.5, 1.0])
     assert history.since(1)["accuracy"] == 0.625
-    assert history.since(1)["auc"] == 3.0  # of those batches that have one
+    assert history.since(1)["auc"] == 3.0  # over the batches that have one
     assert math.isnan(history.since(3)["auc"])
     again = History.from_arrays(history.arrays(), [])
     np.testing.assert_array_equal(again.to_frame()["auc"], [math.nan, 3.0, math.nan])
@@ -83,11 +83,11 @@ def test_a_clock_that_goes_back_gives_no_time_below_zero():
 
 
 def test_the_mean_loss_is_over_samples():
-    found = two_groups().since(1)
-    assert (found["loss"], found["samples"], found["seconds"]) == ((16 + 2 + 4) / 18, 18, 4.25)
-    assert found["samples_per_second"] == 18 / 4.25
-    assert found["update"] == pytest.approx(3 * 0.4)
-    assert list(found) == ["loss", "samples", "seconds", "samples_per_second", *PHASES]
+    means = two_groups().since(1)
+    assert (means["loss"], means["samples"], means["seconds"]) == ((16 + 2 + 4) / 18, 18, 4.25)
+    assert means["samples_per_second"] == 18 / 4.25
+    assert means["update"] == pytest.approx(3 * 0.4)
+    assert list(means) == ["loss", "samples", "seconds", "samples_per_second", *PHASES]
     assert np.isnan(two_groups().since(4)["samples_per_second"])
 
 
@@ -111,11 +111,11 @@ def test_a_checkpoint_gives_back_the_same(made):
 
 def test_plain_data_is_a_copy():
     history = two_groups()
-    plain = history.to_dict()
-    assert set(plain) == {"iterations", "epochs"}
-    assert plain["iterations"]["loss"] == [3, 2, 1, 0.5]
-    plain["iterations"]["loss"].clear()
-    plain["epochs"][0].clear()
+    data = history.to_dict()
+    assert set(data) == {"iterations", "epochs"}
+    assert data["iterations"]["loss"] == [3, 2, 1, 0.5]
+    data["iterations"]["loss"].clear()
+    data["epochs"][0].clear()
     assert len(history) == 4
     assert history.epochs[0]["iteration"] == 3
 
@@ -152,7 +152,7 @@ def test_fits_of_all_engines_have_all_columns(engine, client_of):
     for name in ("loss", "samples", "seconds", *some):
         assert (frame[name] > 0).all(), name
     parts = frame[[*PHASES]].sum(axis=1)
-    assert (parts >= frame["seconds"] - 1e-9).all()  # wait is what is left
+    assert (parts >= frame["seconds"] - 1e-9).all()  # wait is the rest
     for name in ("samples", "seconds", *PHASES):
         sums = frame[name].to_numpy().reshape(2, 7).sum(1)
         np.testing.assert_allclose(epochs[name], sums, rtol=1e-9)
@@ -160,12 +160,12 @@ def test_fits_of_all_engines_have_all_columns(engine, client_of):
     assert {"loss", "val_loss", "validation", "iteration"} <= {*epochs.columns}
 
 
-def test_it_shows_what_it_came_to():
+def test_its_repr_names_iterations_epochs_and_losses():
     assert repr(two_groups()) == "History(4 iterations, 2 epochs, loss=0.5, val_loss=nan)"
     assert repr(History()) == "History(0 iterations, 0 epochs)"
 
 
-def test_it_draws_iterations_and_epochs():
+def test_a_plot_draws_iterations_and_epochs():
     with mpl.rc_context({"backend": "agg"}):
         from matplotlib.figure import Figure
 

@@ -85,7 +85,7 @@ def fit_line(*callbacks):
 
 
 @pytest.mark.slow
-def test_a_picture_changes_while_it_trains(tmp_path):
+def test_a_picture_changes_during_a_fit(tmp_path):
     import matplotlib.pyplot as plt
 
     path = tmp_path / "fit.png"
@@ -106,7 +106,7 @@ def test_pictures_are_as_rare_as_is_wanted(tmp_path):
     assert path.read_bytes() != seen.seen[0]
 
 
-def test_without_a_notebook_it_wants_a_file(monkeypatch):
+def test_without_a_notebook_a_live_plot_needs_a_file(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     with pytest.raises(SettingsError, match=r"a notebook or path=, found neither; LivePlot\('fit"):
         fit_line(LivePlot())
@@ -121,7 +121,7 @@ def masked(data: bytes) -> int:
 
 
 def events(path: Path) -> Iterator[Any]:
-    """Yield the events of a file: records of a length, its checksum, the data and theirs."""
+    """Yield the events of a file: records of a length, a checksum, the data and a checksum."""
     content, at = path.read_bytes(), 0
     while at < len(content):
         head = content[at : at + 8]
@@ -134,7 +134,7 @@ def events(path: Path) -> Iterator[Any]:
 
 
 def points(folder: Path) -> Points:
-    """Return what TensorBoard shows: after a session's start, steps from its own on are gone."""
+    """Return what TensorBoard shows: the start of a session removes later steps of earlier ones."""
     shown: Points = {}
     for path in sorted(folder.glob("events.out.tfevents.*")):
         for event in events(path):
@@ -164,7 +164,7 @@ def test_a_fit_is_in_the_file(tmp_path):
         assert drawn[f"epoch/{name}"] == expected
 
 
-def test_times_are_those_of_the_iterations(tmp_path):
+def test_events_have_the_times_of_their_iterations(tmp_path):
     trainer = fit(problem(), epochs=1, callbacks=[TensorBoard(tmp_path)])
     (path,) = tmp_path.iterdir()
     times = [
@@ -173,7 +173,7 @@ def test_times_are_those_of_the_iterations(tmp_path):
         if [v.tag for v in event.summary.value] == ["iteration/loss"]
     ]
     assert len(times) == 7
-    # Within a group by the seconds of each; groups end at 1, 5 and 7.
+    # Within a group, times differ by the seconds of an iteration; groups end at 1, 5 and 7.
     np.testing.assert_allclose(np.diff(times)[1:4], trainer.history["seconds"][2:5], atol=1e-5)
 
 
@@ -184,11 +184,11 @@ def test_a_resumed_run_goes_on_in_the_same_folder(tmp_path):
     with pytest.raises(RuntimeError):
         fit(problem(), callbacks=[TensorBoard(logs), Interrupt(6, error=RuntimeError)], **options)
     before = points(logs)
-    assert list(before["iteration/loss"]) == [1, 2, 3, 4, 5, 6]  # though nobody ended the file
+    assert list(before["iteration/loss"]) == [1, 2, 3, 4, 5, 6]  # though the file was not closed
     options |= {"epochs": None, "iterations": 5}
     trainer = fit(problem(), callbacks=[TensorBoard(logs)], **options)
     after = points(logs)["iteration/loss"]
-    assert list(after) == [1, 2, 3, 4, 5]  # what lay beyond the checkpoint is gone
+    assert list(after) == [1, 2, 3, 4, 5]  # steps after the checkpoint are gone
     np.testing.assert_allclose([*after.values()], trainer.history["loss"], rtol=1e-6)
 
 

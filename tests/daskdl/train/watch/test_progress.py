@@ -1,4 +1,4 @@
-"""Trainer, History and Module in notebooks; the progress of a fit there."""
+"""Trainer, History and Module in notebooks; the progress of a fit there and in logs."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ def row(iteration: int, **more: float) -> dict[str, float]:
 def test_a_log_has_a_line_every_half_a_minute(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
-    lines.start(100, 500)  # a resumed run: what was done before tells nothing about the time left
+    lines.start(100, 500)  # a resumed run: earlier iterations do not count for the time left
     for second in range(101):
         clock.now = float(second)
         lines.advance(100 + second, 0.25, 1234.0)
     lines.stop()
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.splitlines() == [
+    logs = capsys.readouterr()
+    assert logs.out == ""
+    assert logs.err.splitlines() == [
         "iteration 130/500, loss 0.25, 1.23e+03 samples/s, 0:06:10 left",
         "iteration 160/500, loss 0.25, 1.23e+03 samples/s, 0:05:40 left",
         "iteration 190/500, loss 0.25, 1.23e+03 samples/s, 0:05:10 left",
     ]
 
 
-def test_the_end_of_an_epoch_is_told_and_counts_as_a_line(capsys):
+def test_the_end_of_an_epoch_is_logged_and_counts_as_a_line(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
     lines.start(0, 100)
@@ -70,7 +70,7 @@ def test_the_end_of_an_epoch_is_told_and_counts_as_a_line(capsys):
     assert capsys.readouterr().err.startswith("iteration 61/100")
 
 
-def test_of_short_epochs_the_first_of_a_second_and_the_very_last_are_told(capsys):
+def test_of_short_epochs_the_first_of_a_second_and_the_last_are_logged(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
     lines.start(0, 1000)
@@ -79,8 +79,8 @@ def test_of_short_epochs_the_first_of_a_second_and_the_very_last_are_told(capsys
         lines.epoch(epoch, row(epoch + 1))
     lines.stop()
     lines.stop()
-    told = [line.split(":")[0] for line in capsys.readouterr().err.splitlines()]
-    assert told == ["epoch 1", "epoch 5", "epoch 8"]
+    epochs = [line.split(":")[0] for line in capsys.readouterr().err.splitlines()]
+    assert epochs == ["epoch 1", "epoch 5", "epoch 8"]
 
 
 def test_a_terminal_has_a_bar_and_a_line_an_epoch(monkeypatch):
@@ -99,35 +99,35 @@ def test_a_terminal_has_a_bar_and_a_line_an_epoch(monkeypatch):
     assert "loss 0.25, 1.23e+03 samples/s" in shown
 
 
-def test_a_log_file_has_lines_and_who_does_not_want_it_nothing(monkeypatch, capsys):
+def test_a_log_file_has_lines_or_nothing(monkeypatch, capsys):
     assert isinstance(make_progress(True), Lines)  # captured, thus no terminal
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert type(make_progress(False)) is Progress
 
 
-def test_a_fit_says_what_its_epochs_came_to_or_nothing(capsys):
+def test_a_fit_logs_its_epochs_or_nothing(capsys):
     trainer = Trainer(network(), MSELoss(), SGD(1e-5))
     trainer.fit(problem(), epochs=1, validation=problem(1))
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith(f"epoch 1: loss {trainer.history.epochs[0]['loss']:.4g}, val_loss ")
+    logs = capsys.readouterr()
+    assert logs.out == ""
+    assert logs.err.startswith(f"epoch 1: loss {trainer.history.epochs[0]['loss']:.4g}, val_loss ")
     fit(problem(), epochs=1, validation=problem(1))  # progress=False
     assert capsys.readouterr() == ("", "")
 
 
-def test_where_a_fit_goes_on_is_told_and_that_nothing_is_left(tmp_path, capsys):
-    def told(folder, iterations, **options):
+def test_a_resumed_fit_logs_where_it_goes_on(tmp_path, capsys):
+    def line(folder, iterations, **options):
         trainer = Trainer(network(), MSELoss(), SGD(0.1))
         trainer.fit(problem(), iterations=iterations, checkpoint=folder, **options)
         return capsys.readouterr().err.splitlines()[0]
 
     first, second = tmp_path / "a", tmp_path / "b"
-    assert told(first, 3).startswith("epoch 1: loss")
+    assert line(first, 3).startswith("epoch 1: loss")
     of = f"the checkpoint in {first} is after iteration 3 of"
-    assert told(first, 5) == f"the fit goes on: {of} 5"
-    assert told(first, 5) == f"nothing is left to do: {of.replace('iteration 3', 'iteration 5')} 5"
-    told(second, 9, callbacks=[On(epoch=lambda trainer: True)])
-    assert told(second, 9).endswith(" of 9, where a callback ended the fit")
+    assert line(first, 5) == f"the fit goes on: {of} 5"
+    assert line(first, 5) == f"nothing is left to do: {of.replace('iteration 3', 'iteration 5')} 5"
+    line(second, 9, callbacks=[On(epoch=lambda trainer: True)])
+    assert line(second, 9).endswith(" of 9, where a callback ended the fit")
     Trainer(network(), MSELoss(), SGD(0.1)).fit(
         problem(), iterations=5, checkpoint=first, progress=False
     )
@@ -143,7 +143,7 @@ def trainer() -> Trainer:
     return Trainer(model, CrossEntropyLoss(), Adam(1e-2), metrics=[Accuracy()])
 
 
-def test_a_trainer_says_what_it_trains_and_how_that_went():
+def test_a_trainer_shows_its_model_and_its_losses():
     made = trainer()
     assert "not fitted yet" in made._repr_html_()
     made.fit(X, Y, epochs=12, batch_size=16, progress=False)
@@ -202,7 +202,7 @@ def test_an_executed_notebook_shows_progress_and_tables():
     assert any("iteration 12 of 12" in str(t) and "<polyline" in str(t) for t in texts)
     assert "Trainer</caption>" in shown[0].data["text/html"]
     assert "<polyline" in history[0].data["text/html"]
-    assert sum("image/png" in output.get("data", {}) for output in live) == 1  # and no more of it
-    told = "\n".join(stopped[-1].traceback)
-    assert "fit interrupted after iteration" in told
-    assert "Traceback" not in told
+    assert sum("image/png" in output.get("data", {}) for output in live) == 1  # it is replaced
+    traceback = "\n".join(stopped[-1].traceback)
+    assert "fit interrupted after iteration" in traceback
+    assert "Traceback" not in traceback

@@ -1,6 +1,6 @@
-"""``python -m tests.daskdl.train.beside WHAT``: a fit beside others; prints digests of the weights.
+"""``python -m tests.daskdl.train.processes KIND``: fits; prints digests of the weights.
 
-For tests that need a process, or several, which belong to nobody else.
+For tests that need processes of their own.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tests.daskdl.train.runs import On, digest, fit, problem
 EPOCHS = 4
 
 
-def plain(threads: int = 2) -> str:
+def fit_here(threads: int = 2) -> str:
     """Return the digest of a fit in this process."""
     return digest(fit(problem(6), epochs=EPOCHS, client=False, threads=threads))
 
 
-class Tell(Callback):
-    """Says each epoch that has ended, and with ``wait`` goes on when it is answered a line."""
+class Report(Callback):
+    """Prints each epoch that has ended; with ``wait``, waits for a line of input."""
 
     def __init__(self, wait: bool) -> None:
         self.wait = wait
@@ -39,11 +39,11 @@ class Tell(Callback):
 
 
 def cluster(workers: int = 2, wait: bool = False) -> None:
-    """Fit on a cluster of this process's own."""
+    """Fit on a cluster that this process starts."""
     from daskdl.cluster import connect
 
     with connect("local", workers=workers) as client:
-        trainer = fit(problem(6), epochs=EPOCHS, client=client, callbacks=[Tell(wait)])
+        trainer = fit(problem(6), epochs=EPOCHS, client=client, callbacks=[Report(wait)])
     print(digest(trainer))
 
 
@@ -53,18 +53,18 @@ def watched() -> None:
 
 
 def forked() -> None:
-    """Fit here, and then in a process that was forked where threads of ours are at work."""
-    print(plain())
+    """Fit here, in processes forked after threads have worked here, and here again."""
+    print(fit_here())
     with get_context("fork").Pool(2) as pool:
-        print(*pool.map(plain, [2, 3]), sep="\n")
-    print(plain())
+        print(*pool.map(fit_here, [2, 3]), sep="\n")
+    print(fit_here())
 
 
 def loky() -> None:
-    """Fit in joblib's processes, and joblib's processes beside a fit."""
+    """Fit in joblib's processes, and run joblib's processes during a fit."""
     from joblib import Parallel, delayed
 
-    print(*Parallel(n_jobs=2, backend="loky")([delayed(plain)() for _ in range(2)]), sep="\n")
+    print(*Parallel(n_jobs=2, backend="loky")([delayed(fit_here)() for _ in range(2)]), sep="\n")
 
     def work(trainer: Trainer) -> None:
         assert Parallel(n_jobs=2)(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
