@@ -76,7 +76,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "c.ClusterConfig.scheduler_cmd = ['dask', 'scheduler']\n"
         "c.ClusterConfig.worker_cmd = ['dask', 'worker']\n"
     )
-    root = str(Path(__file__).resolve().parents[3])
+    root = str(Path(__file__).resolve().parents[4])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
