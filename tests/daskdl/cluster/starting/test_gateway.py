@@ -21,7 +21,7 @@ from daskdl.cluster import connect
 from daskdl.errors import ClusterError, MissingExtraError
 from tests.daskdl.train.runs import Do, digest, fit, problem
 
-# The garbage collector meets objects of dask-gateway that complain that their loop has ended.
+# Objects of dask-gateway complain in garbage collection that their event loop has ended.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <function Gateway:pytest.PytestUnraisableExceptionWarning"
 )

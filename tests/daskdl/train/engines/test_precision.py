@@ -18,7 +18,7 @@ from tests.daskdl.train.runs import check_same_bits
 
 
 def samples(partitions: int = 3) -> SampleSet:
-    """Return sequences of images in three classes that their means tell apart."""
+    """Return images of three classes that differ in their means."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 48)
     x = rng.standard_normal((48, 6, 6, 16), np.float32) + y[:, None, None, None].astype(np.float32)

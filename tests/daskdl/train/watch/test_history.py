@@ -160,7 +160,7 @@ def test_fits_of_all_engines_have_all_columns(engine, client_of):
     assert {"loss", "val_loss", "validation", "iteration"} <= {*epochs.columns}
 
 
-def test_its_repr_names_iterations_epochs_and_losses():
+def test_a_repr_names_iterations_epochs_and_losses():
     assert repr(two_groups()) == "History(4 iterations, 2 epochs, loss=0.5, val_loss=nan)"
     assert repr(History()) == "History(0 iterations, 0 epochs)"
 
