@@ -90,9 +90,9 @@ def test_a_metric_says_whether_higher_is_better(higher):
         trainer = Trainer(
             network(), MSELoss(), SGD(0.1), metrics={"auc": ROCAUC(), "mae": MeanAbsoluteError()}
         )
-        stopped = [follow(callback, losses, name=name, trainer=trainer) for callback in watching]
+        epochs = [follow(callback, losses, name=name, trainer=trainer) for callback in watching]
         best.append(watching[0].best)
-        stop.append(stopped[1])
+        stop.append(epochs[1])
     assert best == {None: [0.8, 0.5, 0.5], True: [0.8] * 3, False: [0.5] * 3}[higher]
     assert stop == {None: [3, 2, 2], True: [3] * 3, False: [2] * 3}[higher]
 
