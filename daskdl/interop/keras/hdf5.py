@@ -24,10 +24,12 @@ class Weights:
     """Contents of a file: by layer name, its arrays by name, in the file's order.
 
     ``config`` describes the layers, if known; ``version`` is the major version of Keras.
+    ``unnamed`` has the layers that are known by their group's name only: class and number.
     """
 
     def __init__(self) -> None:
         self.layers: dict[str, dict[str, Array]] = {}
+        self.unnamed: set[str] = set()
         self.config: dict[str, Any] | None = None
         self.version = 2
 
@@ -158,11 +160,12 @@ def _new(reading: _Reading, group: Any, weights: Weights) -> None:
         layer = reading.child(group, name)
         arrays: dict[str, Array] = {}
         _collect(reading, layer, "", arrays, 0)
-        variables = layer.get("vars")
-        full_name = _text(variables.attrs.get("name", name)) if variables is not None else name
-        weights.layers[name] = arrays
-        if full_name not in weights.layers:
-            weights.layers[full_name] = weights.layers.pop(name)
+        attrs = layer.get("vars", layer).attrs
+        if "name" in attrs:
+            weights.layers[_text(attrs["name"])] = arrays
+        elif arrays:
+            weights.layers.setdefault(name, arrays)
+            weights.unnamed.add(name)
 
 
 def _collect(

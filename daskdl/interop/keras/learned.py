@@ -129,6 +129,13 @@ def prelu(of: Layer) -> Value:
     return of.node(x, "PRelu", x.name, of.weight("alpha", of.array(0, "alpha")))
 
 
+@layer("LayerScale", keys="init_values projection_dim", mask="keeps")
+def layer_scale(of: Layer) -> Value:
+    """Multiply each channel by a learned number, as Keras' ConvNeXt does."""
+    x = of.build.last(of.x)
+    return of.node(x, "Mul", x.name, of.weight("gamma", of.array(0, "gamma", 1)))
+
+
 @layer("Normalization", keys="axis invert mean variance", mask="keeps")
 def normalization(of: Layer) -> Value:
     """Subtract the mean and divide by the deviation of the data of ``adapt``.

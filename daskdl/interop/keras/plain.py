@@ -6,14 +6,19 @@ import functools
 
 from daskdl.interop.building import Value
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
+from daskdl.interop.keras.topology import NUMBER
 from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated
 
-#: Layers that change pictures at random in training, and do nothing in inference.
+#: Layers that change samples at random in training, and do nothing in inference.
 _AUGMENTING = (
     "RandomFlip", "RandomRotation", "RandomZoom", "RandomContrast", "RandomBrightness",
     "RandomTranslation", "RandomShear", "RandomHue", "RandomSaturation", "RandomSharpness",
+    "StochasticDepth",
 )  # fmt: skip
-_MERGES = {"Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Maximum": "Max", "Minimum": "Min"}
+_MERGES = {
+    "Add": "Add", "Subtract": "Sub", "Multiply": "Mul", "Divide": "Div",
+    "Maximum": "Max", "Minimum": "Min",
+}  # fmt: skip
 
 
 @layer("Activation", keys="activation", mask="keeps")
@@ -60,7 +65,7 @@ layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "Gaussi
 @layer("GaussianNoise", "ActivityRegularization", keys="stddev l1 l2", mask="keeps")
 @layer(*_AUGMENTING, keys="data_format mode factor lower upper width_factor height_factor "
        "x_factor y_factor fill_mode fill_value interpolation value_range scale "
-       "bounding_box_format")  # fmt: skip
+       "bounding_box_format drop_path_rate")  # fmt: skip
 def identity(of: Layer) -> Value:
     """Return the input: in inference the layer does nothing."""
     return of.x
@@ -178,7 +183,7 @@ def repeat(of: Layer) -> Value:
 
 @layer(*_MERGES, "Average", several=True, mask="keeps")
 def merge(of: Layer) -> Value:
-    """Add, subtract, multiply or average values, or take their maximum or minimum."""
+    """Add, subtract, multiply, divide or average values, or take their maximum or minimum."""
     if len(of.inputs) < 2:
         of.fail(f"expected several inputs, found {len(of.inputs)}")
     operator = _MERGES.get(of.kind, "Add")
@@ -186,6 +191,22 @@ def merge(of: Layer) -> Value:
     if of.kind != "Average":
         return merged
     return of.build.made(merged, "Mul", merged.name, of.build.constant(1 / len(of.inputs)))
+
+
+@layer("CustomScaleLayer", keys="scale", several=True)
+def scaled_sum(of: Layer) -> Value:
+    """Add a branch times a number to another, as Keras' InceptionResNetV2 does."""
+    if len(of.inputs) != 2:
+        of.fail(f"expected two inputs, found {len(of.inputs)}")
+    scale = Value(of.build.constant(of.number("scale", 1)), 0)
+    branch = of.build.broadcast(of.inputs[1], scale, "Mul", f"{of.name}/scale")
+    return of.build.broadcast(of.inputs[0], branch, "Add", of.name)
+
+
+@layer(NUMBER, keys="value", several=True)
+def number(of: Layer) -> Value:
+    """Give a number that is an operand."""
+    return Value(of.build.constant(of.settings["value"]), 0)
 
 
 @layer("Concatenate", keys="axis", several=True, mask="keeps")

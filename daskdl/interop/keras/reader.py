@@ -167,13 +167,13 @@ def _by_layer(layout: Topology, weights: Weights, where: str) -> dict[str, list[
     """Return the arrays of each layer, by its name."""
     steps = {step.name: step for step in layout.steps}
     owners = dict.fromkeys(step.owner for step in layout.steps)
-    homes = {name: name for name in owners}
-    if weights.version >= 3 and not all(n in owners for n, a in weights.layers.items() if a):
-        # Keras 3 names groups without a name by their class and a number.
-        homes = dict(zip(owners, numbered([layout.kinds[name] for name in owners]), strict=True))
+    # Keras 3 names groups by class and number, in the order of layers; a layer may have the same
+    # name as another's group.
+    groups = dict(zip(owners, numbered([layout.kinds[name] for name in owners]), strict=True))
     result = {}
     for name, step in steps.items():
-        inside = weights.layers.get(step.owner) or weights.layers.get(homes[step.owner], {})
+        group = groups[step.owner]
+        inside = weights.layers.get(group if group in weights.unnamed else step.owner, {})
         if step.group and inside and not any(key.startswith("layers/") for key in inside):
             # Keras 2 stores weights of nested models flat, under the names of the layers.
             short = name.removeprefix(f"{step.owner}/").rpartition("/")[2]

@@ -13,6 +13,17 @@ from daskdl.interop.guard import damaged
 #: Largest number of layers in a model and of their calls; largest depth of nested models.
 _MOST, _DEEPEST = 3_000, 20
 _MODELS = ("Sequential", "Functional", "Model")
+#: Kind of a step without inputs: a number that an operation has as operand.
+NUMBER = "(number)"
+#: Operations of Keras 3 and functions of Keras 2 whose operands may be numbers: ``x + 3``.
+_OPERATIONS = {
+    "Add": "Add", "Subtract": "Subtract", "Multiply": "Multiply",
+    "Divide": "Divide", "TrueDivide": "Divide",
+}  # fmt: skip
+_FUNCTIONS = {
+    "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract",
+    "math.multiply": "Multiply", "math.divide": "Divide", "math.truediv": "Divide",
+}  # fmt: skip
 #: A result of a layer: the layer's name, the number of the call, and of the result.
 Place = tuple[str, int, int]
 
@@ -75,6 +86,15 @@ def numbered(kinds: list[str]) -> list[str]:
         names.append(f"{base}_{counts[base]}" if counts[base] else base)
         counts[base] += 1
     return names
+
+
+def _operation(layer: dict[str, Any]) -> str | None:
+    """Return the kind of an arithmetic operation, whose operands may be numbers, if it is one."""
+    kind, config = layer.get("class_name"), layer.get("config")
+    if kind == "TFOpLambda" and isinstance(config, dict):
+        return _FUNCTIONS.get(str(config.get("function")))
+    # An .h5 does not say whether "Add" is a layer or an operation; only this takes numbers.
+    return _OPERATIONS.get(str(kind)) if ".ops" in str(layer.get("module", ".ops")) else None
 
 
 def _damaged(where: str, sentence: str) -> NoReturn:
@@ -148,8 +168,10 @@ class _Model:
             nodes = [[]] if layer.get("class_name") == "InputLayer" else nodes
             if not isinstance(nodes, list):
                 _damaged(self.where, f"layer {names[i]!r}: expected calls")
+            takes_numbers = _operation(layer) is not None
             for call, node in enumerate(nodes):
-                self._add(layer, names[i], i, call, self._places(node, names[i]))
+                reads = self._places(node, names[i], takes_numbers)
+                self._add(layer, names[i], i, call, reads)
         self.inputs = self._ends(inner.get("input_layers"))
         self.outputs = self._ends(inner.get("output_layers"))
         made = {(step.name, step.call) for step in self.steps}
@@ -173,8 +195,11 @@ class _Model:
         kind, config = str(layer.get("class_name")), layer["config"]
         home, owner = str(layer.get("module") or "keras"), self.owner or name
         group = f"{self.group}layers/{self.groups[number]}" if self.owner else ""
-        ours = home.startswith(("keras", "tf_keras", "tensorflow.", "builtins"))
-        if not ours or (".ops" in home and kind not in ("Add", "Subtract", "Multiply")):
+        if operation := _operation(layer):
+            kind, config = operation, {}
+        elif (
+            not home.startswith(("keras", "tf_keras", "tensorflow.", "builtins")) or ".ops" in home
+        ):
             kind = f"{home[:60]}.{kind}"  # not in any table
         if kind not in _MODELS:
             if not isinstance(config, dict):
@@ -204,20 +229,39 @@ class _Model:
         if len(self.steps) > _MOST:
             _damaged(self.where, f"layer {name!r}: expected up to {_MOST} calls")
 
-    def _places(self, node: Any, name: str) -> list[Place]:
+    def _places(self, node: Any, name: str, takes_numbers: bool) -> list[Place]:
         """Return the inputs of one call: Keras 3 has them in its arguments, Keras 2 in a list."""
         if isinstance(node, dict):
             self._plain(node.get("kwargs"), name)
-            return [*self._tensors(node.get("args"), name)]
+            return [*self._tensors(node.get("args"), name, takes_numbers)]
         if isinstance(node, list) and node and isinstance(node[0], str):
             node = [node]
         if not isinstance(node, list):
             _damaged(self.where, "a call has no arguments")
+        places = []
         for part in node:
-            self._plain(part[3] if isinstance(part, list) and len(part) == 4 else None, name)
-        return [self._place(part[:3] if isinstance(part, list) else part) for part in node]
+            place = part[:3] if isinstance(part, list) else part
+            more = part[3] if isinstance(part, list) and len(part) == 4 else None
+            if takes_numbers and isinstance(more, dict) and "y" in more:
+                first = place[2] if place[:2] == ["_CONSTANT_VALUE", -1] else place
+                places += [self._operand(one, name) for one in (first, more.get("y"))]
+                self._plain({key: value for key, value in more.items() if key != "y"}, name)
+            else:
+                self._plain(more, name)
+                places.append(self._place(place))
+        return places
 
-    def _tensors(self, value: Any, name: str) -> Iterator[Place]:
+    def _operand(self, value: Any, name: str) -> Place:
+        is_number = type(value) in (int, float)
+        return self._number(value, name) if is_number else self._place(value)
+
+    def _number(self, value: float, name: str) -> Place:
+        """Add a number as a step of its own."""
+        step = f"{name}/{value!r}"
+        self.steps.append(Step(step, NUMBER, {"value": value}, 0, [], self.owner or name))
+        return step, 0, 0
+
+    def _tensors(self, value: Any, name: str, takes_numbers: bool) -> Iterator[Place]:
         waiting, count = [value], 0
         while waiting:
             value, count = waiting.pop(0), count + 1
@@ -229,6 +273,8 @@ class _Model:
                 yield self._place(history)
             elif isinstance(value, (list, tuple)):
                 waiting[:0] = value
+            elif takes_numbers and type(value) in (int, float):
+                yield self._number(value, name)
             else:
                 self._plain(value, name)
 

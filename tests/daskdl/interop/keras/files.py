@@ -45,25 +45,26 @@ def h5(config, weights, version="3.0.0", group="model_weights"):
     return file.getvalue()
 
 
-def weights_h5(weights):
-    """Return the .weights.h5 of Keras 3: groups by class, with the names of layers."""
+def weights_h5(weights, kind="kind", named=True):
+    """Return the .weights.h5 of Keras 3: groups by class and number, later ones with names."""
     file = io.BytesIO()
     with h5py.File(file, "w") as out:
         for i, (name, arrays) in enumerate(weights.items()):
-            group = out.create_group(f"layers/kind_{i}/vars")
-            group.attrs["name"] = name
+            variables = out.create_group(f"layers/{kind}{f'_{i}' if i else ''}/vars")
+            if named:
+                variables.attrs["name"] = name
             for j, array in enumerate(arrays):
-                group[str(j)] = np.asarray(array)
+                variables[str(j)] = np.asarray(array)
     return file.getvalue()
 
 
-def keras(config, weights):
+def keras(config, weights, kind="kind", named=True):
     """Return a .keras archive."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("metadata.json", "{}")
         archive.writestr("config.json", json.dumps(config))
-        archive.writestr("model.weights.h5", weights_h5(weights))
+        archive.writestr("model.weights.h5", weights_h5(weights, kind, named))
     return file.getvalue()
 
 

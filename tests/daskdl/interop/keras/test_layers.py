@@ -13,6 +13,7 @@ import pytest
 from daskdl.errors import ModelFileError
 from daskdl.interop.keras.layers import TABLE
 from daskdl.interop.keras.reader import weights_of
+from daskdl.interop.keras.topology import NUMBER
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.keras.files import graph, h5, keras, sequential
 
@@ -60,6 +61,8 @@ CASES = {
     "batch norm of vectors": ([("BatchNormalization", {"center": False})], [NORM[1:]], (3,)),
     "layer norm": ([("LayerNormalization", {})], [[w(3), w(3)]], STEPS),
     "prelu": ([("PReLU", {"shared_axes": [1, 2]})], [[w(1, 1, 3)]], IMAGES),
+    "layer scale": ([("LayerScale", {"projection_dim": 3, "init_values": 1e-6}),
+                     ("StochasticDepth", {"drop_path_rate": 0.1})], [[w(3)]], STEPS),
     "normalization": ([("Normalization", {"axis": -1})], [[w(3), positive(3), np.array(0)]], STEPS),
     "lstm": ([("LSTM", {"units": 4})], [LSTM], STEPS),
     "lstm, all states": ([("LSTM", {"units": 4, "return_sequences": True})], [LSTM], STEPS),
@@ -133,7 +136,8 @@ def test_both_formats_give_the_same(name):
     np.testing.assert_array_equal(result, graph(keras(config, weights))(x).data)
 
 
-@pytest.mark.parametrize("name", CASES)
+# A layer of keras.applications: Keras does not find it by its name.
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"layer scale"}))
 def test_numbers_of_keras(name):
     if "keras" not in sys.modules:
         pytest.importorskip("keras")
@@ -159,7 +163,8 @@ def test_every_layer_has_a_case():
             "AveragePooling3D", "GlobalMaxPooling1D", "ZeroPadding3D", "Cropping1D", "Cropping3D",
             "UpSampling1D", "SpatialDropout1D", "AlphaDropout", "GaussianDropout",
             "ActivityRegularization", "ThresholdedReLU"}  # fmt: skip
-    merging = {"Add", "Subtract", "Multiply", "Maximum", "Minimum", "Average", "Concatenate"}
+    merging = {"Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "Average",
+               "Concatenate", "CustomScaleLayer", NUMBER}  # fmt: skip
     augmenting = {kind for kind in TABLE if kind.startswith("Random")}
     assert TABLE.keys() == kinds | same | merging | augmenting
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import zipfile
 
@@ -50,16 +51,55 @@ def functional(layers, inputs=("x",), output="y", new=True):
     [
         ("Add", lambda a, b: a + b), ("Subtract", lambda a, b: a - b),
         ("Multiply", lambda a, b: a * b), ("Maximum", np.maximum), ("Minimum", np.minimum),
-        ("Average", lambda a, b: (a + b) / 2),
+        ("Average", lambda a, b: (a + b) / 2), ("CustomScaleLayer", lambda a, b: a + 0.5 * b),
         ("Concatenate", lambda a, b: np.concatenate([a, b], -1)),
     ],
 )  # fmt: skip
 def test_layers_that_merge_inputs(kind, function, new):
-    layers = [("y", kind, {}, ["x", "c"]), ("c", "ReLU", {}, ["z"])]  # in no order
+    settings = {"scale": 0.5} if kind == "CustomScaleLayer" else {}
+    layers = [("y", kind, settings, ["x", "c"]), ("c", "ReLU", {}, ["z"])]  # in no order
     a, b = w(2, 4, 5, 3), w(2, 4, 5, 3)
     net = graph(h5(functional(layers, ("x", "z"), new=new), {}))
     assert [name for name, *_ in net.inputs] == ["x", "z"]
     np.testing.assert_allclose(net(a, b).data, function(a, np.maximum(b, 0)), atol=1e-6)
+
+
+def tensor(name):
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "function"),
+    [
+        ("Add", {"args": [tensor("x"), 3.0], "kwargs": {}}, lambda x: x + 3),
+        ("Subtract", {"args": [1, tensor("x")], "kwargs": {}}, lambda x: 1 - x),
+        ("TrueDivide", {"args": [tensor("x"), 2], "kwargs": {}}, lambda x: x / 2),
+        ("math.multiply", [["x", 0, 0, {"y": 0.5, "name": None}]], lambda x: x / 2),
+        ("math.subtract", [["_CONSTANT_VALUE", -1, 3.0, {"y": ["x", 0, 0]}]], lambda x: 3 - x),
+    ],
+)
+def test_operands_may_be_numbers(kind, call, function):
+    config = functional([("y", "Add", {}, ["x"])])
+    layer = config["config"]["layers"][-1]
+    layer["inbound_nodes"] = [call]
+    if "." in kind:
+        layer |= {"class_name": "TFOpLambda", "config": {"name": "y", "function": kind}}
+    else:
+        layer |= {"class_name": kind, "module": "keras.src.ops.numpy"}
+    x = w(2, 4, 5, 3)
+    np.testing.assert_allclose(graph(h5(config, {}))(x).data, function(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_group_may_have_the_name_of_another_layer(named):
+    names = "dense_1", "dense_2", "dense"
+    reads = ["x"], names[:1], names[1:2]
+    layers = [(name, "Dense", {"units": 3}, r) for name, r in zip(names, reads, strict=True)]
+    kernels = {name: [w(3, 3) + 1, w(3)] for name in names}
+    data = keras(functional(layers, output="dense"), kernels, "dense", named)
+    x = w(2, 4, 5, 3)
+    expected = functools.reduce(lambda y, name: y @ kernels[name][0] + kernels[name][1], names, x)
+    np.testing.assert_allclose(graph(data)(x).data, expected, rtol=1e-4)
 
 
 def test_a_residual_block_keeps_images_channels_last():
