@@ -50,15 +50,18 @@ def train(
     from daskdl.cluster import connect
     from nowcast.lagrangian.exceedance import SHIPPED
     from nowcast.model.calibration import read_table
-    from nowcast.model.settings import parse
+    from nowcast.model.settings import check_frame, parse
     from nowcast.model.train import train
     from nowcast.rain.store import open_rain
     from nowcast.verification.gate import judge
 
     settings = parse(config, assign or [], lead_minutes=lead_minutes(lead), epochs=epochs)
     table = SHIPPED if calibration is None else read_table(calibration)
+    # Refuse wrong settings and stores before workers are started.
+    if init is None:
+        check_frame(settings)
     for path in (*rain, *(validate or ()), *(test or ())):
-        open_rain(path)  # refuse a wrong store before workers are started
+        open_rain(path)
     try:
         with connect(cluster, workers=workers) as client:
             model = train(

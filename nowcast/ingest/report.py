@@ -106,8 +106,7 @@ class IngestReport:
         # A path ends where no more of a name follows: "1" is not in "10", nor in "1.h5".
         paths = rf"({'|'.join(map(re.escape, longest_first))})(?![\w-]|\.\w)"
         text = re.sub(paths, lambda match: self.addresses[match[1]], text)
-        lies = "it lies so at its address: leave it out, or wait for a whole one"
-        return text.replace(WHOLE, lies)
+        return text.replace(WHOLE, "wait for a whole one at this address, or leave it out")
 
     def warn_of_missing(self) -> None:
         """Log a warning if more than half of the written cells are missing."""

@@ -68,7 +68,7 @@ def test_encoders_of_texts_on_an_older_processor() -> None:
     assert differing(here["1"], here["2"]) == differing(here["1"], older["1"]) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_int8_layers_on_an_older_processor() -> None:
     """By VPDPBUSD, and by 16-bit pairs of AVX2."""
     only = "--kinds", "layers", "--only", "Int8Conv2d", "Int8Linear"

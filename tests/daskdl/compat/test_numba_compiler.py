@@ -98,11 +98,16 @@ def test_a_folder_that_cannot_be_made_is_logged_once_and_kernels_work(tmp_path):
 @pytest.mark.parametrize(
     ("suffix", "length"),
     [
-        (".nbi", 0),
         (".nbc", 100),
         *(
             pytest.param(suffix, length, marks=pytest.mark.long)
-            for suffix, length in ((".nbi", 1), (".nbi", 100), (".nbc", 0), (".nbc", 1))
+            for suffix, length in (
+                (".nbi", 0),
+                (".nbi", 1),
+                (".nbi", 100),
+                (".nbc", 0),
+                (".nbc", 1),
+            )
         ),
     ],
 )

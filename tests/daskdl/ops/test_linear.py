@@ -122,7 +122,7 @@ def passed(make: Callable[[], nn.Module], x: np.ndarray, precision: str) -> list
 
 
 #: Kernels that take long to compile.
-LONG = "gru", "rnn", "strided pointwise", "dilated", "many"
+LONG = "attention", "gru", "lstm", "rnn", "strided pointwise", "dilated", "many"
 NAMES = [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in LAYERS]
 
 

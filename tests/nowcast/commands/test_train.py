@@ -61,11 +61,11 @@ def test_the_default_model_corrects_sprog(store, tmp_path, capsys):
 
 
 def test_errors_are_reported_before_workers_start(store, tmp_path, capsys):
-    out = str(tmp_path / "m")
-    assert run(app, ["train", str(tmp_path / "none.zarr"), "--out", out]) == 3
-    assert run(app, ["train", str(store), "--out", out, "--set", "epocs=3"]) == 2
-    assert run(app, ["train", str(store), "--out", out, "--lead", "soon"]) == 2
-    assert run(app, ["train", str(store), "--out", out, "--set", "channels=[4]"]) == 2
+    nobody = ["--out", str(tmp_path / "m"), "--cluster", "tcp://127.0.0.1:9"]
+    assert run(app, ["train", str(tmp_path / "none.zarr"), *nobody]) == 3
+    assert run(app, ["train", str(store), *nobody, "--set", "epocs=3"]) == 2
+    assert run(app, ["train", str(store), *nobody, "--lead", "soon"]) == 2
+    assert run(app, ["train", str(store), *nobody, "--set", "channels=[4]"]) == 2
     *others, last = capsys.readouterr().err.strip().splitlines()
     assert "setting channels: expected one of the moving frame" in last
     assert len(others) == 3

@@ -48,8 +48,7 @@ def test_only_copies_are_named_by_their_addresses():
         ("s3://b/10, s3://b/1.h5", "s3://b/1.h5: damaged; /tmp/c/12 and s3://b/1 are not."),
         (
             "s3://b/1.h5",
-            "s3://b/1.h5: the file is empty; it lies so at its address: leave it out, or wait for "
-            "a whole one",
+            "s3://b/1.h5: the file is empty; wait for a whole one at this address, or leave it out",
         ),
     ]
 

@@ -62,7 +62,7 @@ def test_parts_of_a_graph():
     z = w(2, 5, 4, 4)
     np.testing.assert_allclose(part(z).data, 1 / (1 + np.exp(-z)), rtol=1e-5)
     assert [name for name, *_ in part.inputs] == ["z"]
-    assert whole.outputs != part.outputs or len(whole.nodes) > len(part.nodes)
+    assert len(whole.nodes) > len(part.nodes)
 
 
 def test_pictures_that_the_graph_would_decode():

@@ -64,6 +64,7 @@ def in_tiles(a, b):
     return total
 
 
+@pytest.mark.slow
 @ways
 @pytest.mark.parametrize(
     "scale",
@@ -89,6 +90,7 @@ def test_products_are_added_up_in_the_order_of_tiles(scale, amx, use_amx):
             np.testing.assert_array_equal(matmul.matmul(left, right), expected)
 
 
+@pytest.mark.slow
 @ways
 @given(data=st.data())
 @settings(max_examples=25, deadline=None)

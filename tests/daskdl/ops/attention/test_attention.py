@@ -80,6 +80,7 @@ def test_bits_do_not_depend_on_threads_or_the_batch():
         np.testing.assert_array_equal(alone, one[1:2])
 
 
+@pytest.mark.slow
 def test_memory_is_linear_in_steps():
     def attend(x):
         with thread_budget(1):

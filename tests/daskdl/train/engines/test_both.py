@@ -64,13 +64,12 @@ RUNS = {
 )
 @both
 def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, run, engine):
-    check_same_bits(
-        run, client_of, [(n, engine) for n in ((1, 2, 3) if engine == "gang" else (2,))]
-    )
+    workers = (2,) if engine == "graph" else (1, 2, 3) if run is RUNS["validated"] else (3,)
+    check_same_bits(run, client_of, [(n, engine) for n in workers])
 
 
 @pytest.mark.slow
-@both
+@pytest.mark.parametrize("engine", [pytest.param("graph", marks=pytest.mark.long), "gang"])
 @pytest.mark.usefixtures("short_groups")
 def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
     cluster, client_of, undisturbed, caplog, engine

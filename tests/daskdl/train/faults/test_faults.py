@@ -56,7 +56,7 @@ def test_all_workers_killed_at_once_change_nothing(client, tmp_path, undisturbed
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("first", [1, 0])
+@pytest.mark.parametrize("first", [1, pytest.param(0, marks=pytest.mark.long)])
 def test_workers_killed_between_groups_change_nothing(client, undisturbed, engine, first):
     """The second of two workers, or both."""
     killed = pids(client)[first:]

@@ -60,7 +60,7 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("engine", ["graph", "gang"])
+@pytest.mark.parametrize("engine", [pytest.param("graph", marks=pytest.mark.long), "gang"])
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
     tmp_path, undisturbed, engine

@@ -65,7 +65,10 @@ def woken(client_of: ClientOf) -> Iterator[Client]:
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("work", ["a fit by the graph engine", "an evaluation"])
+@pytest.mark.parametrize(
+    "work",
+    ["a fit by the graph engine", pytest.param("an evaluation", marks=pytest.mark.long)],
+)
 def test_work_goes_on_without_a_worker_that_stops_in_its_task(woken, caplog, tmp_path, work):
     trained = fit(problem(6), epochs=2, client=False)
     stopping = problem(6).map(Once(tmp_path / "stopped", 20, stop_this_process))
