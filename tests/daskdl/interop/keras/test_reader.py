@@ -95,7 +95,7 @@ def test_a_group_may_have_the_name_of_another_layer(named):
     names = "dense_1", "dense_2", "dense"
     reads = ["x"], names[:1], names[1:2]
     layers = [(name, "Dense", {"units": 3}, r) for name, r in zip(names, reads, strict=True)]
-    kernels = {name: [w(3, 3) + 1, w(3)] for name in names}
+    kernels = {name: [w(3, 3) + i, w(3) - i] for i, name in enumerate(names)}
     data = keras(functional(layers, output="dense"), kernels, "dense", named)
     x = w(2, 4, 5, 3)
     expected = functools.reduce(lambda y, name: y @ kernels[name][0] + kernels[name][1], names, x)
