@@ -169,7 +169,7 @@ PAGES = sorted(
 #: Pages whose subject has tests of its own; ``python -m ci.docs`` runs them too.
 LONG = (
     "radar", "forecaster", "segmentation", "pytorch", "encoder", "killed_worker",
-    "larger_than_memory", "scenes", "images",
+    "larger_than_memory", "scenes", "images", "text",
 )  # fmt: skip
 
 

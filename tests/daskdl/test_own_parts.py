@@ -97,7 +97,7 @@ def test_a_script_trains_what_it_defines_on_workers(client, digests, tmp_path):
     assert printed(done.stdout) == digests, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_notebook_trains_what_it_defines_on_workers(client, digests, tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))

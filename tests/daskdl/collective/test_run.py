@@ -130,7 +130,7 @@ def test_no_shards_are_refused(client: Client) -> None:
         run(client, fails, shards=[])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_example_finds_the_centres() -> None:
     command = [sys.executable, str(ROOT / "examples" / "kmeans.py"), "--clusters", "3"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)

@@ -124,6 +124,7 @@ def test_boxes_become_targets_of_one_shape():
     assert (BoxTargets()({"boxes": nothing, "labels": nothing})["y"][..., 4] == -1).all()
 
 
+@pytest.mark.slow
 def test_mistakes_are_sentences():
     model = tiny()
     with pytest.raises(ShapeError, match=r"expected pictures \(N, 64, 64, C\), found \(1, 32, 32"):

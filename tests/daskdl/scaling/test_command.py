@@ -27,7 +27,7 @@ from daskdl.scaling.processes import (
 from daskdl.scaling.workloads import workload
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_waiting_workers_take_the_time_of_their_waiting(tmp_path, capsys) -> None:
     file, picture = tmp_path / "rows.json", tmp_path / "rows.png"
     settings = Settings(

@@ -34,6 +34,7 @@ def fitted(model: text.TextModel, **options: Any) -> Trainer:
     return trainer
 
 
+@pytest.mark.long
 def test_adapters_have_the_same_bits_on_any_number_of_workers(tmp_path: Path, client_of) -> None:
     folder, results = write_folder(tmp_path / "model"), []
     for workers in (0, 1, 3):

@@ -179,7 +179,7 @@ class Counting(torch.nn.Module):
 
 
 @pytest.mark.parametrize("engine", [None, "graph", "gang"])
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("nested", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_after_a_fit_the_module_itself_has_its_buffers(
     engine: str | None, nested: bool, client_of: ClientOf
 ) -> None:

@@ -113,7 +113,7 @@ def test_a_query_that_may_look_nowhere_gets_nan():
     assert np.isfinite(y[0, [0, 2]]).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_operations_of_a_file_compute_the_same():
     x, mask = normal(2, 2, 9, 4), np.tri(9, 9, 2, dtype=bool)
     seen = []

@@ -42,6 +42,7 @@ def scene(request, tmp_path):
     return stored, dict.fromkeys((0, 1), 64 if side < 1000 else 256)
 
 
+@pytest.mark.long
 def test_another_driver_continues_for_a_killed_one(scene, tmp_path):
     stored, tile = scene
     (tmp_path / "driver.py").write_text(DRIVER)

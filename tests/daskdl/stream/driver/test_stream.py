@@ -81,6 +81,7 @@ def test_the_model_is_swapped_between_two_batches(client, mock, name, model, tmp
         assert used == [model.sha256] * 10 + [other.sha256] * 10
 
 
+@pytest.mark.slow
 def test_a_slow_sink_slows_reading_down(client, mock, name, model):
     """With small batches and none ahead, positions stay near the committed ones."""
     produce(mock.servers, name, 4, utterances(300))

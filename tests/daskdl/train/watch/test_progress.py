@@ -190,6 +190,7 @@ NOTEBOOK = [
 
 
 @pytest.mark.kills  # Ctrl-C in its last cell
+@pytest.mark.long
 def test_an_executed_notebook_shows_progress_and_tables():
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipywidgets")
