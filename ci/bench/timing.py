@@ -30,7 +30,7 @@ SETTLE = 0.02
 
 @dataclass(frozen=True)
 class Case:
-    """The same work by ours and by peers.
+    """A case is work that we and each peer do in turns.
 
     Parameters
     ----------

@@ -231,14 +231,21 @@ class _Model:
 
     def _places(self, node: Any, name: str, takes_numbers: bool) -> list[Place]:
         """Return the inputs of one call: Keras 3 has them in its arguments, Keras 2 in a list."""
+        places: list[Place] = []
         if isinstance(node, dict):
             self._plain(node.get("kwargs"), name)
-            return [*self._tensors(node.get("args"), name, takes_numbers)]
+            args = node.get("args")
+            if not takes_numbers or not isinstance(args, list):
+                return [*self._tensors(args, name)]
+            # A list of numbers, unlike one of tensors, is one operand: it is refused.
+            for value in args:
+                is_number = type(value) in (int, float)
+                places += [self._number(value, name)] if is_number else self._tensors(value, name)
+            return places
         if isinstance(node, list) and node and isinstance(node[0], str):
             node = [node]
         if not isinstance(node, list):
             _damaged(self.where, "a call has no arguments")
-        places = []
         for part in node:
             place = part[:3] if isinstance(part, list) else part
             more = part[3] if isinstance(part, list) and len(part) == 4 else None
@@ -261,7 +268,7 @@ class _Model:
         self.steps.append(Step(step, NUMBER, {"value": value}, 0, [], self.owner or name))
         return step, 0, 0
 
-    def _tensors(self, value: Any, name: str, takes_numbers: bool) -> Iterator[Place]:
+    def _tensors(self, value: Any, name: str) -> Iterator[Place]:
         waiting, count = [value], 0
         while waiting:
             value, count = waiting.pop(0), count + 1
@@ -273,8 +280,6 @@ class _Model:
                 yield self._place(history)
             elif isinstance(value, (list, tuple)):
                 waiting[:0] = value
-            elif takes_numbers and type(value) in (int, float):
-                yield self._number(value, name)
             else:
                 self._plain(value, name)
 

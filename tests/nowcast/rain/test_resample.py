@@ -23,7 +23,7 @@ def rain(n: int = 7, size: int = 40, spacing: float = 500.0, start: str = "00:00
 
 
 def expected(made: xr.DataArray) -> np.ndarray:
-    """The same function at the new times and places."""
+    """Return the function at the new times and places."""
     frame = (made["time"].values - np.datetime64("2020-01-01")) / FIVE
     y, x = made["y"].values, made["x"].values
     return frame[:, None, None] + y[:, None] / 1000 + 2 * x / 1000

@@ -90,6 +90,14 @@ def test_operands_may_be_numbers(kind, call, function):
     np.testing.assert_allclose(graph(h5(config, {}))(x).data, function(x), rtol=1e-6)
 
 
+def test_a_list_of_numbers_is_no_operand():
+    config = functional([("y", "Add", {}, ["x"])])
+    call = {"args": [tensor("x"), [1.0, 2.0, 3.0]], "kwargs": {}}
+    config["config"]["layers"][-1]["inbound_nodes"] = [call]
+    with pytest.raises(ModelFileError, match=r"'y' is called with more than tensors, 1\.0"):
+        graph(h5(config, {}))
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_a_group_may_have_the_name_of_another_layer(named):
     names = "dense_1", "dense_2", "dense"
