@@ -52,6 +52,11 @@ ROOMS = (
 )
 
 
+def pages() -> list[Path]:
+    """Return the pages written by hand, sorted; a build may be making others meanwhile."""
+    return sorted(p for p in DOCS.rglob("*.md") if not {*MADE}.intersection(p.parents))
+
+
 def write_gallery(folder: Path = DOCS / "gallery") -> None:
     """Write a page for each program of ``examples/``: its docstring, a picture, and its source."""
     from ci.thumbnails import DRAWN

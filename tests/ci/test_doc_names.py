@@ -23,8 +23,7 @@ BLOCK = re.compile(r"^( *)```py(?:thon)?\n(.*?)^ *```$", re.MULTILINE | re.DOTAL
 DOTTED = re.compile(r"(?<![\w./-])(?:daskdl|nowcast)\.[\w.-]*\w(?![\w/])")
 TEXTS = {
     str(page.relative_to(ROOT)): page.read_text(encoding="utf-8")
-    for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
-    if docs.MADE[0] not in page.parents
+    for page in [*docs.pages(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 }
 #: Dotted words that are files, or endings of lists of names.
 FILES = re.compile(r"\.(yaml|safetensors|toml|json|py|md|html|modules)$")

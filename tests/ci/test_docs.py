@@ -159,11 +159,11 @@ def test_every_page_is_in_a_table_of_contents():
 
 
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n((?::[^\n]*\n)*)(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(
-    str(page.relative_to(ROOT / "docs"))
-    for page in (ROOT / "docs").rglob("*.md")
+PAGES = [
+    str(page.relative_to(docs.DOCS))
+    for page in docs.pages()
     if CELL.search(page.read_text(encoding="utf-8"))
-)
+]
 
 
 #: Pages whose subject has tests of its own; ``python -m ci.docs`` runs them too.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import daskdl
+from ci import docs
 from daskdl import errors
 
 
@@ -29,7 +30,7 @@ def test_dir_lists_names_that_are_there():
 @pytest.mark.slow
 def test_what_the_pages_call_is_there_after_import_daskdl():
     root = Path(__file__).parents[2]
-    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
+    pages = [root / "README.md", *docs.pages()]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     paths = sorted(set(re.findall(r"\bdaskdl(?:\.[a-z_]+)+\.\w+(?=\()", text)))
     assert len(paths) > 5
