@@ -19,7 +19,8 @@ class Story:
     """Looks two seconds apart at workers that send or do not send."""
 
     def __init__(self, *workers: str) -> None:
-        self.heartbeats, self.now = Heartbeats(), time.monotonic()
+        # Whole seconds: sums of others are rounded, and may fall short of the limit.
+        self.heartbeats, self.now = Heartbeats(), float(round(time.monotonic()))
         self.seen = dict.fromkeys(workers, 1e9)
 
     def look(self, *senders: str, after: float = 2.0, times: int = 1) -> set[str]:
