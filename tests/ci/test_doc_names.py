@@ -1,9 +1,10 @@
-"""Names in the documentation, in its text and in code that is not run, exist."""
+"""Names in the documentation, in its text and in code that is not run, exist; so do its links."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -182,3 +183,48 @@ def test_dotted_names_in_the_text_exist(page):
 def test_files_in_the_text_exist(page):
     cited = re.findall(r"`((?:daskdl|nowcast|ci|tests|examples)/[\w/.]+\.\w+)", TEXTS[page])
     assert [path for path in sorted(set(cited)) if not (ROOT / path).is_file()] == []
+
+
+LINK = re.compile(r"\]\(<?((?!\w+:)[^()<>#\s]*)(?:#([^()<>\s]+))?>?\)")
+LINKING = [*sorted(TEXTS), "CHANGELOG.md"]
+
+
+def anchors(text: str) -> set[str]:
+    """Return the fragments of a page: its headings down to ###, as GitHub and MyST write them."""
+    prose = re.sub(r"^( *)(```|~~~).*?^\1\2$", "", text, flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#{1,3} +(.*?) *$", prose, re.MULTILINE)
+    slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+    repeats = [slugs[:i].count(slug) for i, slug in enumerate(slugs)]
+    return {f"{slug}-{n}" if n else slug for slug, n in zip(slugs, repeats, strict=True)}
+
+
+def dead_links(page: Path) -> list[str]:
+    """Return the links of a page to files that do not exist, or to headings that a page lacks."""
+    dead = []
+    for path, fragment in dict.fromkeys(LINK.findall(page.read_text(encoding="utf-8"))):
+        target = (page.parent / path).resolve() if path else page
+        made = any(folder in target.parents for folder in docs.MADE)
+        if not made and not target.exists():
+            dead.append(f"{path}: no such file")
+        elif fragment and target.suffix == ".md" and not made:
+            known = anchors(target.read_text(encoding="utf-8"))
+            if fragment not in known:
+                near = difflib.get_close_matches(fragment, known, 1, 0) or ["none"]
+                dead.append(f"{path}#{fragment}: no such heading; the nearest is #{near[0]}")
+    return dead
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_links_lead_to_files_and_headings(page):
+    assert dead_links(ROOT / page) == []
+
+
+def test_dead_links_are_reported(tmp_path):
+    (tmp_path / "other.md").write_text(
+        "# Others' words\n\n## Speed\n\n```sh\n# Not one\n```\n\n## Speed\n"
+    )
+    links = ["other.md", "other.md#others-words", "other.md#speed-1", "#here", "https://a.b/c#d"]
+    dead = ["lost.md", "other.md#not-one", "other.md#speed-2", "#there"]
+    page = tmp_path / "page.md"
+    page.write_text("# Here\n\n" + "\n".join(f"[x]({link})" for link in [*links, *dead]))
+    assert [problem.split(":")[0] for problem in dead_links(page)] == dead
