@@ -12,10 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, PAGE = ROOT / "ci" / "parity.txt", ROOT / "docs" / "parity.md"
 HEADER = """\
-# What BigDL has, what daskdl has, and PyTorch's names
+# Names in BigDL, daskdl and PyTorch
 
-Written by `python -m ci.parity` from `ci/parity.txt` and what `daskdl` hands on; a test fails where
-the two differ. BigDL's names are those of its Scala layers and of its Keras-style ones.
+Look up a layer, loss or optim method of BigDL, and find its name in daskdl and in PyTorch. "none"
+means that daskdl has no counterpart; the last column then says what to do instead. BigDL's names
+are those of its Scala layers and of its Keras-style layers.
+
+`python -m ci.parity` writes this page from `ci/parity.txt` and daskdl's own names.
 
 """
 LAYERS = "layers"
@@ -80,16 +83,16 @@ def page() -> str:
             code = f"`{mine}`" if mine != "-" else "none"
             lines.append(f"| {theirs} | {code} | {other} |")
     more = [
-        f"- {family[0].upper()}{family[1:]}: {', '.join(f'`{name}`' for name in sorted(names))}"
+        f"- **{family.capitalize()}**: {', '.join(f'`{name}`' for name in sorted(names))}"
         for family, names in rest.items()
         if names
     ]
-    totals = ", ".join(
-        f"{have} of {have + none} {family[0].lower()}{family[1:]}"
+    totals = ",\n".join(
+        f"- {have} of {have + none} {family[0].lower()}{family[1:]}"
         for family, (have, none) in counts.items()
     )
-    total = f"Of BigDL's there is a counterpart here to {totals}; the others have their reason."
-    return "\n".join([HEADER + total, *lines, "", "## What BigDL has not", "", *more, ""])
+    total = f"daskdl has counterparts of BigDL's\n\n{totals}."
+    return "\n".join([HEADER + total, *lines, "", "## Only in daskdl", "", *more, ""])
 
 
 def main() -> int:
