@@ -20,7 +20,7 @@ Float = NDArray[np.float32]
 THRESHOLDS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 #: No yes is said at a lower probability: it would be wrong 19 times of 20.
 LEAST_CUT = 0.05
-#: Area of yes over the area that is expected to be hit, at most; docs/measurements/forecast.md.
+#: Most area of yes over the area expected to be hit; see docs/measurements/forecast_rules.md.
 MOST_YES = 1.1
 #: Lead time in minutes to which the first number of each pair of a `MarginTable` belongs.
 AT_MINUTES = 30.0
