@@ -25,57 +25,64 @@ from daskdl.tensor import Tensor, no_grad
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx.md"
 #: Operators that are not in the table, and why.
 REASONS = {
-    "ImageDecoder": "pictures are decoded by `daskdl.data.image`, before the network",
-    "MaxRoiPool": "`RoiAlign` is what detectors use",
-    "Multinomial": "draws by other rules than any library's; no test has numbers for it",
+    "ImageDecoder": "`daskdl.data.image` decodes pictures before the network",
+    "MaxRoiPool": "detectors use `RoiAlign`",
+    "Multinomial": "each library draws by other rules; no test has numbers for it",
     "RegexFullMatch": "text",
     "StringConcat": "text",
     "StringNormalizer": "text",
     "StringSplit": "text",
-    "TfIdfVectorizer": "of text; `daskdl.data.text` counts words",
+    "TfIdfVectorizer": "text; `daskdl.data.text` counts words",
 }
 #: Operators outside of ONNX' standard set, by the beginning of their name.
 DOMAINS = {
     "ai.onnx.ml": "classical methods, not networks",
-    "ai.onnx.preview.training": "training is daskdl's own",
+    "ai.onnx.preview.training": "daskdl trains in its own way",
     "ai.onnx.preview": "not yet a standard",
 }
 HEADER = """\
 # ONNX
 
-`pip install 'daskdl[onnx]'`. A file of any framework becomes a module that predicts, trains and is
-saved as any other:
+daskdl reads ONNX files and writes them. A file of any framework becomes a module that predicts,
+trains and is saved like any other. Install the extra: `pip install 'daskdl[onnx]'`.
+
+## Read
 
 ```python
 import daskdl
 from daskdl import nn
 
-net = daskdl.load("model.onnx")  # nn.Graph; channels_last=True takes pictures as (N, H, W, C)
+net = daskdl.load("model.onnx")  # an nn.Graph; channels_last=True takes pictures as (N, H, W, C)
 net.predict(pictures)  # arrays, dask, xarray, on the current cluster
 net.freeze("conv*")  # names of the file, with wildcards
-trunk = net.until("pool5")  # ends at a value inside ...
-model = nn.Sequential(trunk, nn.Linear(512, 10))  # ... for a head of one's own
+trunk = net.until("pool5")  # the network up to this value ...
+model = nn.Sequential(trunk, nn.Linear(512, 10))  # ... with a head of your own
 daskdl.save(model, "model.safetensors")
 ```
 
-- Weights of floats are parameters, running statistics of batch normalisation are buffers; what sets
-  an operator up (sizes of `Resize`, limits of `Clip`), integers and float64 are constants. An array
-  of floats that is no weight, such as the mean of pictures, is kept by `freeze(name)`.
-- Inside, images and filters lie channels last, as daskdl's kernels want them; what the file calls
-  (N, C, H, W) is a view of that, so that changes of layout cost nothing.
-- The first axis of inputs is free. Where the file is made for a batch of 6, `predict` passes 6 at a
-  time; states (1, N, H) or a flag beside samples pass whole.
-- Nodes may lie in any order. An attribute that the standard does not have is refused.
-- float32, float64, float16 (computed in float32, results are float32; samples for an input
-  of float64 are not rounded), integers and bool; bfloat16,
-  float8, 4 and 2 bits and text are refused by name.
-- Gradients go back through all of these operators but comparisons, rounding, shapes, places
-  (`ArgMax`), draws and quantised ones, where there are none.
-- A file is walked through before it is parsed: reading takes at most four times its size and 50 MB,
-  runs nothing and writes nothing; weights in files of their own are read in its folder only.
-- Functions of a file's own have to be put in place first (`onnx.inliner.inline_local_functions`).
+`examples/fine_tune_onnx.py` trains a network from a file on other classes, and writes it again.
 
-Out again, for any framework and runtime:
+| part of the file | becomes |
+|---|---|
+| arrays of floats | parameters; freeze those that are no weights, such as the mean of pictures |
+| running statistics of batch normalisation | buffers |
+| integers, float64, settings such as sizes of `Resize` and limits of `Clip` | constants |
+
+- **Types**: float32, float64, integers and bool. float16 is computed in float32, and its results
+  are float32. Samples for an input of float64 are not rounded. bfloat16, float8, numbers of 4 and 2
+  bits, and text are refused by name.
+- **Batches** may have any size. If the file is made for a batch of 6, `predict` passes 6 samples at
+  a time. Inputs without an axis of samples, such as states (1, N, H) or a flag, pass whole.
+- **Layout**: pictures and filters are stored channels last, as daskdl's kernels want them. The
+  file's (N, C, H, W) is a view of that, so a change of layout costs nothing.
+- **Gradients** go through all operators except comparisons, rounding, shapes, `ArgMax` and its
+  like, random and quantised ones.
+- **Safety**: reading takes at most four times the file's size and 50 MB. It runs nothing and writes
+  nothing, and reads weights in files of their own only from the file's folder.
+- **Refused**: attributes that the standard does not have, and functions of the file's own. Put
+  these in place first, by `onnx.inliner.inline_local_functions`. Nodes may come in any order.
+
+## Write
 
 ```python
 from daskdl.interop import onnx
@@ -83,12 +90,11 @@ from daskdl.interop import onnx
 onnx.save(model, "model.onnx", input_shape=(224, 224, 3))  # of one sample; batches of any size
 ```
 
-A graph is written as it is. Any other module is run on two batches of different size, and the
-operations of daskdl that it does become nodes (`channels_first=True` for inputs (N, C, H, W)). What
-it computes of its samples by numpy alone cannot be written, and is refused. All of `daskdl.models`
-is written; onnxruntime agrees to 1e-4 (`tests/daskdl/interop/onnx/test_writer.py`).
-
-`examples/fine_tune_onnx.py` teaches a network out of a file other classes and writes it again.
+Any framework and runtime can read the file. An `nn.Graph` is written as it is. Any other module
+runs on two batches of different size, and its daskdl operations become nodes.
+`channels_first=True` writes inputs as (N, C, H, W). A module that computes on its samples by numpy
+alone is refused. All networks of `daskdl.models` can be written; onnxruntime agrees to 1e-4
+(`tests/daskdl/interop/onnx/test_writer.py`).
 
 ## PyTorch's weights
 
@@ -101,15 +107,12 @@ model.load_state_dict(read("resnet50.pth"), names="torch")  # torchvision's name
 model.state_dict(names="torch")  # and back
 ```
 
-`read` takes `.pt` and `.pth`, new (zip) and old, and `.safetensors`, without torch. A pickle's
-calls are looked up in a table of the few that weights need; nothing else is imported, called or
-built. `names="torch"` knows the names of ResNet, VGG-16, SSD300 and
-GoogLeNet, and of networks whose layers are called alike;
-filters are turned to channels last, the two biases of recurrent layers added. Whole modules and
-TorchScript are refused: `torch.save(net.state_dict(), path)` writes what is read.
+`read` takes `.safetensors`, and `.pt` and `.pth` of old and new PyTorch, without torch. It imports,
+calls and builds nothing of a pickle except the few types that weights need.
 
-Below is written by `python -m ci.onnx_page`, which runs the node tests of onnx {version} that are
-not expanded into simpler operators; a test holds it true.
+`names="torch"` knows ResNet, VGG-16, SSD300 and GoogLeNet, and networks whose layers have the same
+names. It turns filters to channels last, and adds the two biases of recurrent layers. Whole modules
+and TorchScript are refused: write the weights by `torch.save(net.state_dict(), path)`.
 
 """
 
@@ -261,7 +264,9 @@ def page(failed: dict[str, str | None]) -> str:
         f"## {len(known & TABLE.keys())} of {len(known)} operators; {len(cases) - len(failed)} of "
         f"{len(cases)} tests",
         "",
-        "In brackets how many tests each has; operators that later versions replaced come last.",
+        "The brackets say how many tests an operator has. Operators that later versions of ONNX",
+        "replaced come last. `python -m ci.onnx_page` writes this part: it runs the node tests of",
+        f"onnx {onnx.__version__} that are not expanded into simpler operators.",
         "",
     ]
     for family in FAMILIES:
@@ -270,18 +275,20 @@ def page(failed: dict[str, str | None]) -> str:
         entries += [n for n in names if n not in known]
         title = (family.__doc__ or "").split("\n")[0].rstrip(".").split(";")[0].split(":")[0]
         lines += [f"**{title}**: {', '.join(entries)}.", ""]
-    lines += ["## What is left", "", "| operator | why |", "|---|---|"]
+    lines += ["## Not supported", "", "| operator | why |", "|---|---|"]
     lines += [f"| {name} | {REASONS[name]} |" for name in missing]
     lines += [f"| {name}.* | {why} |" for name, why in DOMAINS.items()]
-    lines += ["", "Tests that are left out:", "", "| tests | of | why |", "|---|---|---|"]
-    groups: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    lines += ["", "Tests that do not run, by the number type or the reason:", ""]
+    groups: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for case in cases:
         if case.name in failed:
             why = failed[case.name] or "FAILS"
-            of = ", ".join(sorted(operators(case.model)))
-            groups[of, "see above" if why == "operator" else why].append(case.name)
-    lines += [f"| {len(names)} | {of} | {why} |" for (of, why), names in sorted(groups.items())]
-    return HEADER.format(version=onnx.__version__) + "\n".join(lines) + "\n"
+            names = ", ".join(sorted(operators(case.model)))
+            groups["see above" if why == "operator" else why][names] += 1
+    for why, counts in sorted(groups.items()):
+        entries = [f"{names} ({count})" for names, count in sorted(counts.items())]
+        lines.append(f"- {why}: {', '.join(entries)}")
+    return HEADER + "\n".join(lines) + "\n"
 
 
 def _home(function: object, name: str) -> str:
