@@ -71,6 +71,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item.nodeid not in ran]
 
 
+def pytest_collection_finish() -> None:
+    """Let garbage collections be fewer and skip all modules: a tenth of the time of compiling."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 class _Record:
     """Keep the ids of the tests that ran, so that another run can take the others."""
 
