@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,59 +23,57 @@ if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
 
 
-class Exports:
-    """Methods ``to_...`` of a SampleSet."""
+def to_dask_array(samples: SampleSet, name: str = "x") -> Any:
+    """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
+    import dask.array as da
 
-    def to_dask_array(self, name: str = "x") -> Any:
-        """Return an array of the samples as a lazy dask.array.Array, a chunk for each partition."""
-        import dask.array as da
-
-        samples = _set(self)
-        if name not in samples.schema:
-            raise DataError(
-                f"SampleSet: expected one of {sorted(samples.schema)}, found {name!r}"
-                "; give the name of one of these arrays"
-            )
-        shape, dtype = samples.schema[name]
-        if -1 in shape:
-            raise DataError(
-                f"SampleSet.to_dask_array: expected an array of one shape, found {name} ragged; "
-                "pad it by map() first"
-            )
-        blocks = zip(delayed(samples, itemgetter(name)), samples.lengths, strict=True)
-        return da.concatenate(
-            [da.from_delayed(block, (n, *shape), dtype=dtype) for block, n in blocks], axis=0
+    if name not in samples.schema:
+        raise DataError(
+            f"SampleSet: expected one of {sorted(samples.schema)}, found {name!r}"
+            "; give the name of one of these arrays"
         )
-
-    def to_bag(self) -> Any:
-        """Return the samples as a lazy dask.bag.Bag of dicts, with the same partitions."""
-        import dask.bag as db
-
-        return db.from_delayed(delayed(_set(self), rows))
-
-    def to_dataframe(self) -> Any:
-        """Return the samples as a lazy dask.dataframe.DataFrame, with the same partitions.
-
-        A vector ``x`` becomes columns ``x_0``, ``x_1``, ...; arrays of more axes, and ragged ones,
-        are values of one column.
-        """
-        import dask.dataframe as dd
-
-        samples = _set(self)
-        meta = frame(samples.head(1)).iloc[:0]
-        return dd.from_delayed(delayed(samples, frame), meta=meta, verify_meta=False)
-
-    def to_xarray(self, dim: str = "sample") -> xr.Dataset:
-        """Return the samples along a dimension of a Dataset of lazy arrays."""
-        import xarray as xr
-
-        arrays = {name: self.to_dask_array(name) for name in _set(self).schema}
-        return xr.Dataset(
-            {
-                name: ((dim, *(f"{name}_{axis}" for axis in range(1, array.ndim))), array)
-                for name, array in arrays.items()
-            }
+    shape, dtype = samples.schema[name]
+    if -1 in shape:
+        raise DataError(
+            f"SampleSet.to_dask_array: expected an array of one shape, found {name} ragged; "
+            "pad it by map() first"
         )
+    blocks = zip(delayed(samples, itemgetter(name)), samples.lengths, strict=True)
+    return da.concatenate(
+        [da.from_delayed(block, (n, *shape), dtype=dtype) for block, n in blocks], axis=0
+    )
+
+
+def to_bag(samples: SampleSet) -> Any:
+    """Return the samples as a lazy dask.bag.Bag of dicts, with the same partitions."""
+    import dask.bag as db
+
+    return db.from_delayed(delayed(samples, rows))
+
+
+def to_dataframe(samples: SampleSet) -> Any:
+    """Return the samples as a lazy dask.dataframe.DataFrame, with the same partitions.
+
+    A vector ``x`` becomes columns ``x_0``, ``x_1``, ...; arrays of more axes, and ragged ones,
+    are values of one column.
+    """
+    import dask.dataframe as dd
+
+    meta = frame(samples.head(1)).iloc[:0]
+    return dd.from_delayed(delayed(samples, frame), meta=meta, verify_meta=False)
+
+
+def to_xarray(samples: SampleSet, dim: str = "sample") -> xr.Dataset:
+    """Return the samples along a dimension of a Dataset of lazy arrays."""
+    import xarray as xr
+
+    arrays = {name: to_dask_array(samples, name) for name in samples.schema}
+    return xr.Dataset(
+        {
+            name: ((dim, *(f"{name}_{axis}" for axis in range(1, array.ndim))), array)
+            for name, array in arrays.items()
+        }
+    )
 
 
 def export(
@@ -84,10 +82,6 @@ def export(
     """Return all samples of a partition, after the functions, in another form."""
     everything = np.arange(len(partition))
     return finish(take(partition, everything, functions, (0, "export", number)))
-
-
-def _set(samples: Exports) -> SampleSet:
-    return cast("SampleSet", samples)
 
 
 def delayed(samples: SampleSet, finish: Callable[[Batch], Any]) -> list[Any]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.data.constructors import Constructors
-from daskdl.data.exports import Exports
+from daskdl.data import exports
+from daskdl.data.display import line, table
 from daskdl.data.functions import Plain, name_of, take, wants_rng
 from daskdl.data.lazy.blocks import all_in_blocks, refuse_blocks
 from daskdl.data.lazy.checks import Check
@@ -19,19 +19,31 @@ from daskdl.data.lazy.derived import part_of, select_from
 from daskdl.data.lazy.joined import cut, even_bounds, join
 from daskdl.data.lazy.transformations import SHUFFLED, MapBatches, Permuted, filtered
 from daskdl.data.nested import flat
+from daskdl.data.on_workers.tasks import count, on_each, persisted
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, concatenated
 from daskdl.data.recipe import Arrays, Recipe
+from daskdl.data.sources.collections import from_arrays, from_bag, from_delayed
+from daskdl.data.sources.dataframe import from_dataframe
+from daskdl.data.sources.files import from_files
+from daskdl.data.sources.parquet import from_parquet
 from daskdl.data.sources.records import check_on_error
+from daskdl.data.sources.tars import from_tar
+from daskdl.data.sources.xarray import from_xarray
+from daskdl.data.sources.zarr import from_zarr
+from daskdl.data.split import split
+from daskdl.data.windows.choice import from_windows
 from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from distributed import Client
 
+    from daskdl.data.tabular import TableEncoder
+
     Schema = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
 
 
-class SampleSet(Constructors, Exports):
+class SampleSet:
     """Samples in partitions, each loaded where it is used.
 
     A sample is a set of named arrays: ``x`` and ``y`` for training; ``x.0``, ``x.1`` or ``x.age``
@@ -45,12 +57,10 @@ class SampleSet(Constructors, Exports):
         One for each partition.
     functions : sequence of callables
         Functions of :meth:`map`.
-
-    See Also
-    --------
-    from_arrays, from_bag, from_dataframe, from_delayed, from_files, from_parquet, from_tar,
-    from_xarray, from_zarr : constructors.
     """
+
+    #: What made numbers and ids of the rows of a DataFrame, if it was one with a target.
+    encoder: TableEncoder | None = None
 
     def __init__(
         self, recipes: Sequence[Recipe], functions: Sequence[Callable[..., Any]] = ()
@@ -62,6 +72,23 @@ class SampleSet(Constructors, Exports):
             schema = self._recipes[0].schema
             self._schema = None if schema is None else dict(schema)
         self._check_samples()
+
+    # --- of and to other collections; a name may have several arrays, see daskdl.data.nested
+
+    from_arrays = classmethod(from_arrays)
+    from_bag = classmethod(from_bag)
+    from_dataframe = classmethod(from_dataframe)
+    from_delayed = classmethod(from_delayed)
+    from_files = classmethod(from_files)
+    from_parquet = classmethod(from_parquet)
+    from_tar = classmethod(from_tar)
+    from_windows = classmethod(from_windows)
+    from_xarray = classmethod(from_xarray)
+    from_zarr = classmethod(from_zarr)
+    to_bag = exports.to_bag
+    to_dask_array = exports.to_dask_array
+    to_dataframe = exports.to_dataframe
+    to_xarray = exports.to_xarray
 
     # --- what it holds
 
@@ -86,8 +113,6 @@ class SampleSet(Constructors, Exports):
         The workers of the client, by default the current one, count what only they can read.
         """
         if not self.is_counted:
-            from daskdl.data.on_workers.tasks import count
-
             count(self._recipes, client)
             self._check_samples()
         return self
@@ -122,8 +147,6 @@ class SampleSet(Constructors, Exports):
         """
         if n < 0:
             raise SettingsError(f"SampleSet.head: expected at least 0 samples, found {n!r}")
-        from daskdl.data.on_workers.tasks import on_each
-
         pieces: list[Batch] = []
         remaining = max(n, 1)  # of none there is still what they are made of
         for recipe in self.known:
@@ -165,15 +188,7 @@ class SampleSet(Constructors, Exports):
         """Whether :attr:`schema` is known without loading anything."""
         return self._schema is not None
 
-    def __repr__(self) -> str:
-        from daskdl.data.display import line
-
-        return line(self)
-
-    def _repr_html_(self) -> str:
-        from daskdl.data.display import table
-
-        return table(self)
+    __repr__, _repr_html_ = line, table
 
     # --- others made of it
 
@@ -283,8 +298,6 @@ class SampleSet(Constructors, Exports):
             set. Windows across blocks of two sets are in no set, so that sets share no cell.
             Without it a warning names sets that do.
         """
-        from daskdl.data.split import split
-
         parts = split(self.recipes, fractions, seed, blocks)
         return tuple(SampleSet(part, self.functions) for part in parts)
 
@@ -351,8 +364,6 @@ class SampleSet(Constructors, Exports):
             By default the client that holds them already, or the current one; without a client this
             process holds them.
         """
-        from daskdl.data.on_workers.tasks import persisted
-
         return SampleSet(persisted(self.known, client), self.functions)
 
     def take(self, partition: Partition, indices: Indices, seeds: tuple[Any, ...]) -> Batch:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from daskdl.data.functions import take
 from daskdl.data.recipe import Recipe
 from daskdl.data.results import Written, write_results
-from daskdl.data.sources.parquet import from_parquet
+from daskdl.data.sources.dataframe import Columns
+from daskdl.data.sources.parquet import row_groups
 from daskdl.data.sources.urls import expanded
 from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Module
@@ -100,7 +101,7 @@ def embed(
 def _parts(source: str, columns: list[str]) -> tuple[list[Any], str]:
     """Return recipes or lazy lines per partition, and a text that changes with the files."""
     if not source.endswith(LINES):
-        recipes = from_parquet(source, {name: name for name in columns}, None, "raise", None)
+        recipes = row_groups(source, Columns({name: name for name in columns}))
         return recipes, repr(recipes)
     from dask import bag
 

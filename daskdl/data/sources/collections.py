@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from daskdl.cluster.current import is_future
 from daskdl.compat.dask_graph import Alias, Task, TaskRef
@@ -18,12 +19,14 @@ from daskdl.data.partition import Partition
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.records import Records, check_on_error
-from daskdl.data.sources.zarr import common_length, slice_recipes
+from daskdl.data.sources.zarr import common_length, in_partitions, slice_recipes
 from daskdl.errors import DataError
 from daskdl.masked import unmasked
 
 if TYPE_CHECKING:
     from dask.typing import Key
+
+    from daskdl.data.samples import SampleSet
 
 
 def tasks_by_partition(collection: Any) -> list[tuple[dict[Key, Any], Key]]:
@@ -76,20 +79,45 @@ def _behind(key: Key, tasks: dict[Key, Any]) -> dict[Key, Any]:
     return needed
 
 
-def from_arrays(arrays: Mapping[str, Any], partitions: int | None) -> list[Recipe]:
-    """Return recipes of arrays; see :meth:`SampleSet.from_arrays`.
+def from_arrays(
+    cls: type[SampleSet], /, *, partitions: int | None = None, **arrays: ArrayLike | Any
+) -> SampleSet:
+    """Make a set of arrays in memory, Dask arrays, xarray's of either, or zarr arrays.
 
-    Arrays in memory are one recipe, for any ``partitions``.
+    Parameters
+    ----------
+    partitions : int, optional
+        Number of partitions of nearly equal length, at most the number of samples. By default
+        one for arrays in memory, and one for each chunk along the first axis of Dask and zarr
+        arrays.
+    **arrays : array_like, Ragged, dask.array.Array, DataArray or zarr.Array (n, ...)
+        Arrays by name; for training ``x`` and ``y``, which may be tuples or mappings of several
+        arrays. Other arrays are cut like a Dask array among them.
+
+    Raises
+    ------
+    DataError
+        When the arrays differ in length, are empty, or have masked elements.
+
+    Examples
+    --------
+    >>> from daskdl import SampleSet
+    >>> samples = SampleSet.from_arrays(x=np.zeros((10, 3)), y=np.arange(10), partitions=2)
+    >>> samples.lengths, samples.head(2)["y"]
+    ((5, 5), array([0, 1]))
     """
     arrays = {name: _bare(name, array) for name, array in flat(arrays).items()}
     values = arrays.values()
+    recipes: Sequence[Recipe]
     if any(hasattr(value, "__dask_graph__") for value in values):
-        return from_dask_arrays(arrays)
-    if arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
-        return slice_recipes(partial(itself, arrays), partitions, "SampleSet.from_arrays")
-    by_name = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
-    common_length("SampleSet.from_arrays", by_name)
-    return [Arrays(by_name)]
+        recipes = from_dask_arrays(arrays)
+    elif arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
+        recipes = slice_recipes(partial(itself, arrays), partitions, "SampleSet.from_arrays")
+    else:
+        by_name = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
+        common_length("SampleSet.from_arrays", by_name)
+        recipes = [Arrays(by_name)]
+    return in_partitions(cls, recipes, partitions)
 
 
 def _bare(name: str, array: Any) -> Any:
@@ -104,23 +132,53 @@ def _bare(name: str, array: Any) -> Any:
     return array
 
 
-def from_bag(bag: Any, function: Callable[[Any], Any] | None, on_error: str) -> list[Recipe]:
-    """Return a recipe for each partition of a Bag; see :meth:`SampleSet.from_bag`."""
+def from_bag(
+    cls: type[SampleSet],
+    /,
+    bag: Any,
+    function: Callable[[Any], Any] | None = None,
+    on_error: str = "raise",
+) -> SampleSet:
+    """Make a set of the elements of a Dask Bag, with its partitions.
+
+    Parameters
+    ----------
+    bag : dask.bag.Bag
+    function : callable, optional
+        From an element to a sample: a dict of arrays by name, a pair (x, y), or x. By default
+        elements are samples already. Arrays whose first axes have different lengths become a
+        :class:`~daskdl.data.Ragged` column.
+    on_error : "raise" or "skip"
+        What to do with an element that gives no sample, or a sample of another shape than most
+        of its partition: raise a DataError that names it, or leave it out and name it in
+        :attr:`SampleSet.bad`.
+    """
     check_on_error(on_error)
-    return [
-        Uncounted(
-            FromTasks(
-                tasks, (key,), Records(function or itself, on_error, f"bag {i}, element"), None, 0
-            )
-        )
-        for i, (tasks, key) in enumerate(tasks_by_partition(bag))
-    ]
+    recipes = []
+    for i, (tasks, key) in enumerate(tasks_by_partition(bag)):
+        records = Records(function or itself, on_error, f"bag {i}, element")
+        recipes.append(Uncounted(FromTasks(tasks, (key,), records, None, 0)))
+    return cls(recipes)
 
 
 def from_delayed(
-    values: Iterable[Any], function: Callable[[Any], Any] | None, lengths: Sequence[int] | None
-) -> list[Recipe]:
-    """Return a recipe for each delayed object; see :meth:`SampleSet.from_delayed`."""
+    cls: type[SampleSet],
+    /,
+    values: Iterable[Any],
+    function: Callable[[Any], Any] | None = None,
+    lengths: Sequence[int] | None = None,
+) -> SampleSet:
+    """Make a set of delayed objects or Futures; each is a partition.
+
+    Parameters
+    ----------
+    values : sequence of dask.delayed.Delayed or distributed.Future
+        Each is a dict of arrays by name, with a common first axis.
+    function : callable, optional
+        Makes such a dict of each value.
+    lengths : sequence of int, optional
+        Samples of each; by default the workers count them.
+    """
     recipes: list[Recipe] = []
     for i, value in enumerate(values):
         tasks, key = (
@@ -133,7 +191,7 @@ def from_delayed(
             recipes.append(Uncounted(FromTasks(tasks, (key,), transform, None, 0)))
         else:
             recipes.append(FromTasks(tasks, (key,), transform, int(lengths[i]), 0))
-    return recipes
+    return cls(recipes)
 
 
 def from_dask_arrays(arrays: Mapping[str, Any]) -> list[Recipe]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.derived import Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
+from daskdl.data.nested import flat
 from daskdl.data.ragged import stacked
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.tabular.encoder import TableEncoder
 from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 #: A column, or several that stand side by side on a last axis.
 Field = str | Sequence[str]
@@ -138,7 +142,6 @@ class Encoded:
     encoder: TableEncoder
     columns: Columns | None
     name: str = "DataFrame"
-    on_error: str = "raise"
 
     def __call__(self, frame: Any) -> Arrays:
         """Return the partition."""
@@ -146,30 +149,55 @@ class Encoded:
         return Arrays({**self.encoder(frame, self.name).arrays, **more})
 
 
-def fitted(frame: Any, target: str, fields: Mapping[str, Field]) -> TableEncoder:
-    """Fit an encoder to a table; the columns of other fields are not inputs."""
-    return TableEncoder.fit(frame, target=target, leave_out=columns_of(fields))
-
-
 def from_dataframe(
+    cls: type[SampleSet],
+    /,
     frame: Any,
-    fields: Mapping[str, Field],
-    decode: Mapping[str, Callable[[Any], Any]] | None,
-    on_error: str,
+    *,
+    target: str | None = None,
     encoder: TableEncoder | None = None,
-) -> list[Recipe]:
-    """Return a recipe for each partition of a DataFrame; see :meth:`SampleSet.from_dataframe`."""
+    decode: Mapping[str, Callable[[Any], Any]] | None = None,
+    on_error: str = "raise",
+    **fields: Field,
+) -> SampleSet:
+    """Make a set of the rows of a pandas or Dask DataFrame, with its partitions.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or dask.dataframe.DataFrame
+    target : str, optional
+        The column to predict from all others, which may hold numbers, words, dates and gaps. An
+        encoder is fitted to them in one pass and kept as :attr:`encoder`; see
+        :class:`daskdl.data.tabular.TableEncoder` and :class:`daskdl.models.TabularNet`.
+    encoder : TableEncoder, optional
+        An encoder that was fitted to another table, such as the training set.
+    decode : mapping of name to callable, optional
+        Makes an array of each value of a column, such as an image of bytes.
+    on_error : "raise" or "skip"
+        What to do with values that cannot be decoded, see :meth:`from_bag`.
+    **fields : str or list of str
+        A column for each name, or several that are stacked on a last axis, as in ``x=["age",
+        "weight"], y="label"``. Columns of lists become Ragged.
+    """
     check_on_error(on_error)
+    fields = flat(fields)
+    if target is not None and encoder is None:
+        encoder = TableEncoder.fit(frame, target=target, leave_out=columns_of(fields))
     columns: Any = None
     if fields or encoder is None:
         columns = Columns(fields, decode or {}, on_error)
         columns.check(frame.columns)
     if encoder is not None:
         columns = Encoded(encoder, columns)
+    recipes: list[Recipe]
     if hasattr(frame, "__dask_graph__"):
-        return [
+        recipes = [
             Uncounted(FromTasks(tasks, (key,), replace(columns, name=f"partition {i}"), None, 0))
             for i, (tasks, key) in enumerate(tasks_by_partition(frame))
         ]
-    partition: Arrays = columns(frame)
-    return [Uncounted(Loaded(partition)) if on_error == "skip" else partition]
+    else:
+        partition: Arrays = columns(frame)
+        recipes = [Uncounted(Loaded(partition)) if on_error == "skip" else partition]
+    samples = cls(recipes)
+    samples.encoder = encoder
+    return samples

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.joined import even_bounds
 from daskdl.data.lazy.transformations import Range
+from daskdl.data.nested import flat
 from daskdl.data.partition import Batch
 from daskdl.data.recipe import Arrays, Positions, Recipe
 from daskdl.data.sources.records import Records, as_sample, check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_in, versions_at
 from daskdl.data.sources.zarr import PARTITION_BYTES
 from daskdl.errors import DataError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 
 @dataclass(frozen=True)
@@ -79,14 +85,30 @@ class FilesRecipe(Recipe):
 
 
 def from_files(
-    urls: Any,
+    cls: type[SampleSet],
+    /,
+    urls: str | os.PathLike[str] | Iterable[str],
     read: Callable[..., Any],
-    partitions: int | None,
-    on_error: str,
-    storage_options: Mapping[str, Any] | None,
-    columns: Mapping[str, Any],
-) -> list[Recipe]:
-    """Return recipes of files; see :meth:`SampleSet.from_files`."""
+    *,
+    partitions: int | None = None,
+    on_error: str = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    **columns: ArrayLike,
+) -> SampleSet:
+    """Make a set of files; each file is a sample.
+
+    Parameters
+    ----------
+    urls, on_error, storage_options :
+        As for :meth:`from_parquet`.
+    read : callable
+        ``read(file)`` or ``read(file, url)``, from a file open in binary mode to a sample, see
+        :meth:`from_bag`.
+    partitions : int, optional
+        By default partitions have 64 MB, if all samples are as large as the first.
+    **columns : array_like (files, ...)
+        Further arrays, such as ``y=labels``.
+    """
     check_on_error(on_error)
     options = dict(storage_options or {})
     details: dict[str, Mapping[str, Any]] = {}
@@ -94,7 +116,7 @@ def from_files(
     versions = {url: version_in(detail) for url, detail in details.items() if "://" in url}
     untold = [url for url in files if not versions.get(url)]
     versions |= dict(zip(untold, versions_at(untold, options), strict=True))
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    arrays = {name: np.asarray(column) for name, column in flat(columns).items()}
     for name, column in arrays.items():
         if column.shape[:1] != (len(files),):
             raise DataError(
@@ -111,7 +133,7 @@ def from_files(
         partitions = -(-whole.nbytes // PARTITION_BYTES)
     bounds = even_bounds(len(files), max(1, min(partitions, len(files))))
     parts = [whole.part(a, b) for a, b in pairwise(bounds)]
-    return [Uncounted(part) for part in parts] if on_error == "skip" else list(parts)
+    return cls([Uncounted(part) for part in parts] if on_error == "skip" else parts)
 
 
 def takes_url(read: Callable[..., Any]) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from daskdl.data.lazy.counting import Uncounted
+from daskdl.data.nested import flat
 from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_of
 from daskdl.errors import DataError, MissingExtraError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 
 @dataclass(frozen=True)
@@ -50,15 +55,34 @@ class RowGroup(Excerpt):
 
 
 def from_parquet(
-    urls: Any,
-    fields: Mapping[str, Field],
-    decode: Mapping[str, Callable[[Any], Any]] | None,
-    on_error: str,
-    storage_options: Mapping[str, Any] | None,
-) -> list[Recipe]:
-    """Return a recipe for each row group; see :meth:`SampleSet.from_parquet`."""
+    cls: type[SampleSet],
+    /,
+    urls: str | os.PathLike[str] | Iterable[str],
+    *,
+    decode: Mapping[str, Callable[[Any], Any]] | None = None,
+    on_error: str = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    **fields: Field,
+) -> SampleSet:
+    """Make a set of Parquet files; each row group is a partition, and workers read its columns.
+
+    Parameters
+    ----------
+    urls : path or URL, or several
+        Files, a folder, or a pattern with ``*``, in any store that fsspec knows.
+    decode, on_error, **fields :
+        As for :meth:`from_dataframe`.
+    storage_options : mapping, optional
+        For fsspec.
+    """
     check_on_error(on_error)
-    columns = Columns(fields, decode or {}, on_error)
+    return cls(row_groups(urls, Columns(flat(fields), decode or {}, on_error), storage_options))
+
+
+def row_groups(
+    urls: Any, columns: Columns, storage_options: Mapping[str, Any] | None = None
+) -> list[Recipe]:
+    """Return a recipe for each row group of files."""
     options = dict(storage_options or {})
     parquet = parquet_module("SampleSet.from_parquet")
 

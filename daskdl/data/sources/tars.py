@@ -8,22 +8,27 @@ the rest, in small letters, is the ending.
 from __future__ import annotations
 
 import io
+import os
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data.lazy.counting import Uncounted
+from daskdl.data.nested import flat
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.recipe import Arrays, Loadable, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_of
 from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 Decode = Callable[[bytes], Any]
 
@@ -191,17 +196,37 @@ class Listing(Loadable):
 
 
 def from_tar(
-    urls: Any,
-    endings: Mapping[str, str],
-    decode: Mapping[str, Decode] | None,
-    on_error: str,
-    storage_options: Mapping[str, Any] | None,
-) -> list[Recipe]:
-    """Return a recipe for each archive; see :meth:`SampleSet.from_tar`."""
+    cls: type[SampleSet],
+    /,
+    urls: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    decode: Mapping[str, Callable[[bytes], Any]] | None = None,
+    on_error: str = "raise",
+    storage_options: Mapping[str, Any] | None = None,
+    **endings: str,
+) -> SampleSet:
+    """Make a set of tar archives as WebDataset has them; each is a partition.
+
+    Consecutive files with one name are a sample: ``0001.jpg`` and ``0001.cls``. The workers
+    list the archives at once, and read the files when they are needed.
+
+    Parameters
+    ----------
+    urls, storage_options :
+        As for :meth:`from_parquet`.
+    decode : mapping of name to callable, optional
+        Makes a value of a file's bytes. By default "cls", "id" and "index" are whole numbers,
+        "txt" is text, "npy" an array, and everything else bytes, uint8.
+    on_error : "raise" or "skip"
+        What to do with samples that lack a file or cannot be decoded, and with archives that
+        break off, see :meth:`from_bag`.
+    **endings : str
+        Ending of the file for each name, as in ``x="jpg;jpeg;png", y="cls"``: the first found.
+    """
     check_on_error(on_error)
-    fields = Fields(endings, decode or {})
+    fields = Fields(flat(endings), decode or {})
     options = dict(storage_options or {})
     archives = expanded(urls, options, ".tar")
     listings = [Listing(url, fields, on_error, options) for url in archives]
     tars = on_each(listings, lambda tar, i: tar)  # on the workers, if there are any
-    return [Uncounted(tar) for tar in tars] if on_error == "skip" else tars
+    return cls([Uncounted(tar) for tar in tars] if on_error == "skip" else tars)

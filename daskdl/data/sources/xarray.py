@@ -11,24 +11,49 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.data.nested import flat
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import from_dask_arrays
 from daskdl.data.sources.dataframe import Field, columns_of
 from daskdl.data.sources.urls import located
-from daskdl.data.sources.zarr import ZarrArrays, slice_recipes
+from daskdl.data.sources.zarr import ZarrArrays, in_partitions, slice_recipes
 from daskdl.errors import DataError
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from daskdl.data.samples import SampleSet
+
 
 def from_xarray(
+    cls: type[SampleSet],
+    /,
     data: str | os.PathLike[str] | xr.Dataset | xr.DataArray,
+    *,
     dim: str,
-    fields: Mapping[str, Field],
-    partitions: int | None,
-) -> list[Recipe]:
-    """Return recipes of samples along a dimension; see :meth:`SampleSet.from_xarray`."""
+    partitions: int | None = None,
+    **fields: Field,
+) -> SampleSet:
+    """Make a set of the samples along a dimension of a Dataset, a DataArray or a zarr store.
+
+    Parameters
+    ----------
+    data : path of a zarr store, Dataset or DataArray
+    dim : str
+        Dimension of the samples.
+    partitions : int, optional
+        By default one for each chunk.
+    **fields : str or list of str
+        Variables by name: ``x="image", y="label"``. Several, as in ``x=["u10", "v10"]``, are
+        stacked on a last axis. Other dimensions keep the data's order. A DataArray is ``x`` by
+        default.
+    """
+    return in_partitions(cls, _recipes(data, dim, flat(fields), partitions), partitions)
+
+
+def _recipes(
+    data: Any, dim: str, fields: Mapping[str, Field], partitions: int | None
+) -> Sequence[Recipe]:
     import xarray as xr
 
     if isinstance(data, str | os.PathLike):

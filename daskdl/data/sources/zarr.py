@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskdl.data.lazy.joined import even_bounds
+from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
 from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.urls import check_version, located, version_at, version_in
 from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 #: Bytes up to which chunks, files or rows are joined, unless the number of partitions is given.
 PARTITION_BYTES = 64_000_000
@@ -86,19 +90,41 @@ class ZarrArrays:
 
 
 def from_zarr(
+    cls: type[SampleSet],
+    /,
     url: str | os.PathLike[str],
-    names: Mapping[str, str],
-    partitions: int | None,
-    storage_options: Mapping[str, Any] | None,
-) -> list[Recipe]:
-    """Return recipes of a store's arrays; see :meth:`SampleSet.from_zarr`."""
+    *,
+    partitions: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **names: str,
+) -> SampleSet:
+    """Make a set of arrays of a zarr group; workers read it stretch by stretch.
+
+    Parameters
+    ----------
+    url : path or URL
+    partitions : int, optional
+        By default a partition has whole chunks of the first array, some 64 MB.
+    storage_options : mapping, optional
+        For fsspec.
+    **names : str
+        Path of an array in the group for each name; the first axis is that of the samples.
+    """
     if not names:
         raise SettingsError(
             "SampleSet.from_zarr: expected the arrays to use, such as x='images', found none"
         )
     path = located(url)
-    source = ZarrArrays(path, dict(names), dict(storage_options or {}))
-    return slice_recipes(source.known(), partitions, path)
+    source = ZarrArrays(path, flat(names), dict(storage_options or {}))
+    return in_partitions(cls, slice_recipes(source.known(), partitions, path), partitions)
+
+
+def in_partitions(
+    cls: type[SampleSet], recipes: Sequence[Recipe], partitions: int | None
+) -> SampleSet:
+    """Return the set of recipes, cut into a number of partitions unless it is None."""
+    samples = cls(recipes)
+    return samples if partitions is None else samples.repartition(partitions)
 
 
 def first_chunk(url: str, array: Any, options: Mapping[str, Any]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,13 @@ from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch, Partition
 from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
+from daskdl.data.sources.zarr import in_partitions
 from daskdl.data.windows.grid import check_alike, unnamed, windows_of
 from daskdl.data.windows.windows import Windowed, Windows, recipe_of
 from daskdl.errors import DataError, SettingsError
+
+if TYPE_CHECKING:
+    from daskdl.data.samples import SampleSet
 
 #: Begins the names of maps that are cut with the arrays, and are in no sample.
 MAP = "\0"
@@ -26,22 +30,79 @@ Array = NDArray[Any]
 
 
 def from_windows(
+    cls: type[SampleSet],
+    /,
     data: Any,
     window: Mapping[Hashable, int | None],
-    step: Any,
-    where: Any,
-    weights: Any,
-    seed: int,
-    fields: Mapping[str, str],
-) -> list[Recipe]:
-    """Return recipes of windows of arrays; see :meth:`SampleSet.from_windows`."""
+    *,
+    step: int | Mapping[Hashable, int] | None = None,
+    where: Any = None,
+    weights: Any = None,
+    seed: int = 0,
+    partitions: int | None = None,
+    **fields: str,
+) -> SampleSet:
+    """Make a set of windows of arrays of any axes, such as a scene and its mask.
+
+    Windows begin at every ``step``-th cell; cells after the last whole window are in none. A
+    partition has the windows of a part of the arrays, some 64 MB, which is read once.
+
+    Parameters
+    ----------
+    data : mapping of name to array, Dataset, DataArray or array; or a list of these
+        Arrays of numpy, Dask, zarr or xarray; a single one is ``x``. An array without one of
+        the window's axes is whole in every sample. Along these axes an array may be coarser or
+        finer than the first array that has all. The scenes of a list may differ in size.
+    window : mapping of name or number of an axis to int or None
+        Cells of a window, such as ``{"y": 256, "x": 256}``; None stands for one cell of an axis
+        that samples then lack. All other axes are whole, in the arrays' order.
+    step : int or mapping of axis to int, optional
+        By default a window's cells.
+    where : array of bool, or callable, optional
+        Keep windows with any true cell of an array over the windows' axes (for several scenes a
+        list of arrays), or windows for which ``where(batch)``, (n,), is true. It is computed in
+        one pass, at once.
+    weights : str, array or callable, optional
+        How often each window is drawn: the mean of an array over the window, or
+        ``weights(batch)``, (n,). The name of an array of classes makes windows with rare
+        classes more frequent. An epoch has as many samples as there are windows, each as often
+        as its share of all weights, to within one; each epoch of a fit draws anew.
+    seed : int
+        Seed of the draw for everything but a fit: ``head``, ``map_batches``, an evaluation.
+    partitions : int, optional
+    **fields : str
+        Variables of a Dataset by name, ``x="image", y="mask"``; by default all, as they are.
+
+    Raises
+    ------
+    DataError
+        When the arrays do not fit together, or no window is left.
+    SettingsError
+        When the window or the step does not fit the arrays.
+
+    Examples
+    --------
+    >>> from daskdl import SampleSet
+    >>> data = {"x": np.zeros((100, 80, 3)), "y": np.zeros((100, 80), int)}
+    >>> samples = SampleSet.from_windows(data, {0: 32, 1: 32}, step=16)
+    >>> len(samples), samples.head(2)["x"].shape, samples.head(2)["y"].shape
+    (20, (2, 32, 32, 3), (2, 32, 32))
+    """
+    return in_partitions(
+        cls, _recipes(data, window, step, where, weights, seed, fields), partitions
+    )
+
+
+def _recipes(
+    data: Any, window: Any, step: Any, where: Any, weights: Any, seed: int, fields: Any
+) -> Sequence[Recipe]:
     scenes = list(data) if isinstance(data, list | tuple) else [data]
     maps = [_by_scene("where", where, len(scenes)), _by_scene("weights", weights, len(scenes))]
     cut = [windows_of(scene, window, step, fields) for scene in scenes]
     check_alike([windowed for windowed, _ in cut])
     recipes = [recipe for _, some in cut for recipe in some]
     if where is None and weights is None:
-        return [*recipes]
+        return recipes
     looks = [_look(windowed, some, *of) for (windowed, some), *of in zip(cut, *maps, strict=True)]
     results = on_each([recipe for some, _ in looks for recipe in some], looks[0][1])
     masks = [keep.astype(bool) for keep, _ in results]

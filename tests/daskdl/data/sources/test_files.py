@@ -183,10 +183,10 @@ def test_values_are_decoded_by_their_endings(tmp_path):
     array = io.BytesIO()
     np.save(array, np.eye(2, dtype=np.float32))
     url = write(tmp_path / "a.tar", {"0.npy": array.getvalue(), "0.txt": b" \xc3\xa4 b\n"})
-    samples = SampleSet.from_tar(url, x="npy", text="txt", decode={"y": len}, y="txt;cls")
+    samples = SampleSet.from_tar(url, x="npy", cls="txt", decode={"y": len}, y="txt;cls")
     read = everything(samples)
     assert read["x"].tolist() == [[[1, 0], [0, 1]]]
-    assert (read["text"].tolist(), read["y"].tolist()) == (["ä b"], [6])
+    assert (read["cls"].tolist(), read["y"].tolist()) == (["ä b"], [6])
 
 
 def test_the_first_ending_goes_before_others(tmp_path):
