@@ -1,13 +1,12 @@
 """Processes: clusters to measure on, many workers in few processes whose ids are known.
 
-``python -m daskdl.scaling.processes scheduler`` or ``... workers ADDRESS COUNT FOLDER`` runs one
-process: it prints its address, and ends when its standard input ends, so that it cannot outlive its
+``python -m daskdl.scaling.processes`` runs the scheduler, ``... ADDRESS COUNT FOLDER`` a process of
+workers: it prints its address, and ends when its standard input ends, so that it cannot outlive its
 parent. Its CPU time can be read from outside.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import subprocess
@@ -73,10 +72,11 @@ def all_cpu_seconds() -> float:
     On a busy machine the same work has taken up to three times as many CPU seconds as on a quiet
     one, since caches and cores are shared.
     """
-    user, nice, system, _, _, interrupts, soft, stolen = map(
-        int, Path("/proc/stat").read_text().split()[1:9]
-    )
-    return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+    import psutil
+
+    times = psutil.cpu_times()
+    parts = times.user, times.nice, times.system, times.irq, times.softirq, times.steal
+    return float(sum(parts))
 
 
 @contextmanager
@@ -88,8 +88,8 @@ def cluster(workers: int, hosts: int) -> Iterator[Processes]:
         folder = stack.enter_context(
             tempfile.TemporaryDirectory(prefix="daskdl-", ignore_cleanup_errors=True)
         )
-        scheduler = _announced(_start(stack, ["scheduler"]))
-        started = [_start(stack, ["workers", scheduler.address, str(n), folder]) for n in counts]
+        scheduler = _announced(_start(stack, []))
+        started = [_start(stack, [scheduler.address, str(n), folder]) for n in counts]
         processes = [_announced(process) for process in started]
         client = stack.enter_context(
             distributed.Client(scheduler.address, set_as_default=False, timeout=60)
@@ -145,7 +145,7 @@ async def _scheduler() -> None:
     await _until_input_ends(scheduler.address)
 
 
-async def _workers(address: str, count: int, folder: str) -> None:
+async def _workers(address: str, count: str, folder: str) -> None:
     workers = [
         distributed.Worker(
             address,
@@ -155,7 +155,7 @@ async def _workers(address: str, count: int, folder: str) -> None:
             dashboard_address=f"{HOST}:0",
             local_directory=folder,
         )
-        for _ in range(count)
+        for _ in range(int(count))
     ]
     await asyncio.gather(*workers)
     await _until_input_ends(workers[0].address)
@@ -170,27 +170,7 @@ async def _until_input_ends(address: str) -> None:
     os._exit(0)  # without cleanup: closing many workers one by one takes long
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one process of a cluster."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    kinds = parser.add_subparsers(dest="kind", required=True)
-    kinds.add_parser("scheduler")
-    many = kinds.add_parser("workers")
-    many.add_argument("address")
-    many.add_argument("count", type=int)
-    many.add_argument("folder")
-    options = parser.parse_args(arguments)
-    with dask.config.set(CONFIG):
-        if options.kind == "scheduler":
-            asyncio.run(_scheduler())
-        else:
-            asyncio.run(_workers(options.address, options.count, options.folder))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-
+# --- in the process that measures
 
 #: From a number of workers to a client of a cluster with as many.
 ClientOf = Callable[[int], "Client"]
@@ -250,3 +230,8 @@ def check_memory(workers: int, size: int) -> None:
             f"workers with {4 * size / 1e6:.3g} MB of weights each, found {free / 1e9:.1f} GB; "
             "give fewer --workers or --megabytes"
         )
+
+
+if __name__ == "__main__":
+    with dask.config.set(CONFIG):
+        asyncio.run(_workers(*sys.argv[1:]) if sys.argv[1:] else _scheduler())

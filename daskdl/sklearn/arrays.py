@@ -1,4 +1,4 @@
-"""Names from scikit-learn, an optional extra, and Dask collections as inputs and targets."""
+"""Dask collections as inputs and targets of estimators."""
 
 from __future__ import annotations
 
@@ -6,48 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dask import is_dask_collection
 
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError
 
 if TYPE_CHECKING:
     import dask.array as da
-
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.metrics import accuracy_score, r2_score
-    from sklearn.utils import check_random_state
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import (
-        _check_sample_weight,
-        check_is_fitted,
-        column_or_1d,
-        validate_data,
-    )
-except ImportError as error:
-    raise MissingExtraError(
-        "daskdl.sklearn needs scikit-learn from 1.6 on, which is not installed: "
-        "pip install 'daskdl[sklearn]'."
-    ) from error
-
-__all__ = [
-    "BaseEstimator",
-    "ClassifierMixin",
-    "RegressorMixin",
-    "_check_sample_weight",
-    "accuracy_score",
-    "check_classification_targets",
-    "check_is_fitted",
-    "check_random_state",
-    "column_or_1d",
-    "r2_score",
-    "validate_data",
-]
-
-
-def is_lazy(value: Any) -> bool:
-    """Return whether a value is a Dask collection."""
-    return hasattr(value, "__dask_graph__")
 
 
 def array_of(value: Any) -> da.Array:
@@ -81,7 +45,7 @@ def each(
     new_axis: int | None = None,
 ) -> Any:
     """Apply a function to an array, chunk by chunk if it is lazy."""
-    if not is_lazy(values):
+    if not is_dask_collection(values):
         return function(values)
     meta = function(np.zeros((0, *values.shape[1:]), values.dtype))
     return values.map_blocks(function, drop_axis=drop_axis, new_axis=new_axis, meta=meta)
@@ -89,7 +53,7 @@ def each(
 
 def computed(*values: Any) -> tuple[Any, ...]:
     """Return all values as arrays in memory; lazy collections are computed together."""
-    if not any(map(is_lazy, values)):
+    if not any(map(is_dask_collection, values)):
         return values
     import dask
 

@@ -6,18 +6,16 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from dask import is_dask_collection
 from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
 from daskdl.nn import CrossEntropyLoss
-from daskdl.sklearn.arrays import (
-    ClassifierMixin,
-    accuracy_score,
-    check_classification_targets,
-    column_or_1d,
-    computed,
-    each,
-    is_lazy,
-)
+from daskdl.sklearn.arrays import computed, each
 from daskdl.sklearn.estimator import Estimator
 
 Array = NDArray[Any]
@@ -55,7 +53,7 @@ class Classifier(ClassifierMixin, Estimator):
         sample_weight : array_like or dask Array (n,), optional
         """
         x, y, weight = self._inputs(X, y, sample_weight)
-        if is_lazy(y):
+        if is_dask_collection(y):
             import dask.array as da
 
             self.classes_ = da.unique(y).compute()
@@ -68,7 +66,7 @@ class Classifier(ClassifierMixin, Estimator):
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of each class, float32 (n, n_classes)."""
-        return each(softmax, self._outputs(X))
+        return each(partial(softmax, axis=1), self._outputs(X))
 
     def predict(self, X: Any) -> Any:
         """Return the most probable label of each row, (n,)."""
@@ -79,12 +77,6 @@ class Classifier(ClassifierMixin, Estimator):
         """Return the accuracy."""
         y, predicted, weight = computed(y, self.predict(X), sample_weight)
         return float(accuracy_score(y, predicted, sample_weight=weight))
-
-
-def softmax(scores: Array) -> Array:
-    """Return the softmax of scores (n, classes)."""
-    raised = np.exp(scores - scores.max(1, keepdims=True, initial=-np.inf))
-    return raised / raised.sum(1, keepdims=True)
 
 
 def labels_of(classes: Array, scores: Array) -> Array:

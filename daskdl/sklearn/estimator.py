@@ -8,7 +8,11 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from dask import is_dask_collection
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
@@ -19,16 +23,7 @@ from daskdl.nn import Linear, Module, ReLU, Sequential
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.optim import Adam, Method
 from daskdl.predict.arguments import wrong
-from daskdl.sklearn.arrays import (
-    BaseEstimator,
-    _check_sample_weight,
-    array_of,
-    check_is_fitted,
-    check_random_state,
-    is_lazy,
-    no_rows,
-    validate_data,
-)
+from daskdl.sklearn.arrays import array_of, no_rows
 from daskdl.train import Trainer
 
 Array = NDArray[Any]
@@ -94,8 +89,8 @@ class Estimator(BaseEstimator):
         x, y, sample_weight = (unmasked(type(self).__name__, a) for a in (x, y, sample_weight))
         if is_nested(x):
             self.n_features_in_ = each(lambda a: tuple(a.shape[1:]), x)
-            return x, y if is_lazy(y) else np.asarray(y), sample_weight
-        if not is_lazy(x):
+            return x, y if is_dask_collection(y) else np.asarray(y), sample_weight
+        if not is_dask_collection(x):
             x, y = validate_data(self, x, y, dtype=np.float32, **targets)
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, x, dtype=np.float32)
@@ -120,7 +115,7 @@ class Estimator(BaseEstimator):
             SampleSet.from_arrays(x=x, y=y, **weight),
             epochs=self.epochs,
             batch_size=self.batch_size,
-            client=None if any(map(is_lazy, parts_of(x))) else False,
+            client=None if any(map(is_dask_collection, parts_of(x))) else False,
             progress=False,
         )
         return self
@@ -152,7 +147,7 @@ class Estimator(BaseEstimator):
         check_is_fitted(self)
         if is_nested(x):
             return self.model_.predict(x)
-        if is_lazy(x):
+        if is_dask_collection(x):
             validate_data(self, no_rows(x), reset=False, skip_check_array=True)
             return self.model_.predict(array_of(x))
         x = unmasked(type(self).__name__, x)

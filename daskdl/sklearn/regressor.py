@@ -6,10 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
 from daskdl.nn import MSELoss
 from daskdl.predict.arguments import wrong
-from daskdl.sklearn.arrays import RegressorMixin, computed, each, r2_score
+from daskdl.sklearn.arrays import computed, each
 from daskdl.sklearn.estimator import Estimator
 
 Array = NDArray[Any]

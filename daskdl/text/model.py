@@ -127,10 +127,8 @@ class TextModel:
                 "load(folder, 'classify') makes one"
             )
         scores = self(texts)
-        if _is(scores, "dask.dataframe", "DataFrame"):
-            return scores.map_partitions(_largest, meta=_largest(scores._meta))
-        if _is(scores, "pandas", "DataFrame"):
-            return _largest(scores)
+        if _is(scores, "dask.dataframe", "DataFrame") or _is(scores, "pandas", "DataFrame"):
+            return scores.idxmax(axis=1)
         return [self.labels[i] for i in np.asarray(scores).argmax(-1)]
 
     def rank(self, query: str, texts: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
@@ -291,11 +289,6 @@ def _frame(values: Any, index: Any, labels: list[str]) -> Any:
     if isinstance(values, list):
         return pd.Series(values, index, object)
     return pd.DataFrame(values, index=index, columns=labels or None)
-
-
-def _largest(scores: Any) -> Any:
-    """Return the names of the columns with the largest scores."""
-    return scores.idxmax(axis=1)
 
 
 def _of_array(texts: Any, model: TextModel, predictor: Predictor) -> Array:

@@ -5,8 +5,6 @@ X. He et al., Neural Collaborative Filtering, arXiv 1708.05031, section 4.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,7 +15,6 @@ from daskdl.errors import DataError, SettingsError
 Ids = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
 class Interactions:
     """Pairs of a user and an item.
 
@@ -36,12 +33,6 @@ class Interactions:
         When the arrays do not fit together, or a number is not in its range.
     """
 
-    users: Ids
-    items: Ids
-    times: NDArray[np.generic]
-    user_count: int
-    item_count: int
-
     def __init__(
         self,
         users: ArrayLike,
@@ -52,7 +43,7 @@ class Interactions:
     ) -> None:
         columns = {"users": np.asarray(users), "items": np.asarray(items)}
         columns["times"] = np.arange(len(columns["users"])) if times is None else np.asarray(times)
-        counts = {"users": user_count, "items": item_count}
+        counts: dict[str, int] = {}
         lengths = {name: array.shape for name, array in columns.items()}
         if (
             len(set(lengths.values())) != 1
@@ -62,7 +53,7 @@ class Interactions:
             raise DataError(
                 f"Interactions: expected arrays of one length (n,), found shapes {lengths}"
             )
-        for name, count in counts.items():
+        for name, count in (("users", user_count), ("items", item_count)):
             array = columns[name]
             if array.dtype.kind not in "iu" or array.min() < 0:
                 raise DataError(
@@ -77,10 +68,8 @@ class Interactions:
                     "; raise the count, or leave it out"
                 )
             columns[name] = array.astype(np.int64)
-        for name, value in {
-            **columns, "user_count": counts["users"], "item_count": counts["items"],
-        }.items():  # fmt: skip
-            object.__setattr__(self, name, value)
+        self.users, self.items, self.times = columns.values()
+        self.user_count, self.item_count = counts.values()
 
     def __len__(self) -> int:
         return len(self.users)
@@ -156,7 +145,6 @@ class Interactions:
         return Negatives(self, negatives)
 
 
-@dataclass(frozen=True, init=False)
 class Negatives:
     """Adds pairs to a batch: the same users with items that they have not met.
 
@@ -170,10 +158,6 @@ class Negatives:
         Number for each pair.
     """
 
-    item_count: int
-    negatives: int
-    keys: Ids = field(repr=False)  # of pairs, as one number, sorted: 8 bytes each
-
     def __init__(self, known: Interactions, negatives: int) -> None:
         if negatives < 1:
             raise SettingsError(f"Negatives: expected at least 1, found {negatives!r}")
@@ -183,9 +167,8 @@ class Negatives:
         counts = np.bincount(keys // known.item_count)
         if counts.max() >= known.item_count:
             raise _met_all(int(counts.argmax()), known.item_count)
-        object.__setattr__(self, "item_count", known.item_count)
-        object.__setattr__(self, "negatives", negatives)
-        object.__setattr__(self, "keys", keys)
+        self.item_count, self.negatives = known.item_count, negatives
+        self.keys = keys  # of pairs, as one number, sorted: 8 bytes each
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> Batch:
         """Map pairs ``x`` (N, 2) to ``x`` (N, 1 + negatives, 2), the given pair first, and ``y``.

@@ -97,26 +97,12 @@ def from_table(
     return SampleSet(recipes)
 
 
-class Secret:
-    """A string that no repr and no error shows."""
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        """Return the string."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return "***"
-
-
 @dataclass(frozen=True)
 class Connection:
-    """Address of a server, without the passwords, and the passwords."""
+    """Address of a server, without the passwords, and the passwords, which no repr shows."""
 
     settings: Mapping[str, str]
-    secrets: Mapping[str, Secret]
+    secrets: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, connection: str, password: str | None) -> Connection:
@@ -131,9 +117,9 @@ class Connection:
                 "dbname=..., found something else; write characters such as @ and spaces in a URL "
                 "as %40 and %20"
             ) from None
-        secrets = {name: Secret(settings.pop(name)) for name in _SECRETS if name in settings}
+        secrets = {name: settings.pop(name) for name in _SECRETS if name in settings}
         if password is not None:
-            secrets["password"] = Secret(password)
+            secrets["password"] = password
         return cls({"connect_timeout": str(CONNECT_SECONDS)} | settings, secrets)
 
     def __str__(self) -> str:
@@ -144,14 +130,13 @@ class Connection:
     def opened(self, table: str) -> Iterator[Any]:
         """Open a connection that only reads; its errors become DataErrors without a password."""
         psycopg = _psycopg()
-        secrets = {name: secret.reveal() for name, secret in self.secrets.items()}
         try:
-            with psycopg.connect(**self.settings, **secrets) as connection:
+            with psycopg.connect(**self.settings, **self.secrets) as connection:
                 connection.read_only = True
                 yield connection
         except psycopg.Error as error:
             message = " ".join(str(error).split())
-            for secret in secrets.values():
+            for secret in self.secrets.values():
                 message = message.replace(secret, "***") if secret else message
             raise DataError(
                 f"{table}: expected to read it from PostgreSQL at {self}, found "

@@ -22,8 +22,7 @@ from daskdl.errors import DataError, SettingsError
 from daskdl.nn import Join, L1Loss, Linear, Sequential, Tanh
 from daskdl.optim import SGD, Adam
 from daskdl.sklearn import Classifier, Regressor
-from daskdl.sklearn.arrays import array_of, computed, each, is_lazy, no_rows
-from daskdl.sklearn.classifier import softmax
+from daskdl.sklearn.arrays import array_of, computed, each, no_rows
 
 BATCHES = "a weight of two counts in one batch, the same row twice in one or two"
 FAILING = {
@@ -210,11 +209,6 @@ def test_dataframes_have_names(current):
         estimator.predict(frame[["q", "t"]])
 
 
-def test_softmax_of_huge_scores_and_of_none():
-    np.testing.assert_allclose(softmax(np.array([[1e4, 0.0]])), [[1, 0]])
-    assert softmax(np.zeros((0, 2), np.float32)).dtype == np.float32
-
-
 INPUTS = np.random.default_rng(0).normal(size=(90, 2))
 TARGETS = INPUTS @ [[1.0, -1.0], [0.5, 2.0]]
 
@@ -267,12 +261,8 @@ def test_without_scikit_learn_there_is_one_sentence():
 ROWS = np.arange(12.0).reshape(6, 2)
 
 
-def test_what_is_lazy():
-    frame = pd.DataFrame(ROWS, columns=["a", "b"])
-    lazy = dd.from_pandas(frame, npartitions=2)
-    assert [is_lazy(v) for v in (ROWS, frame, da.from_array(ROWS), lazy, lazy["a"])] == [
-        False, False, True, True, True,
-    ]  # fmt: skip
+def test_frames_are_arrays_with_the_same_partitions():
+    lazy = dd.from_pandas(pd.DataFrame(ROWS, columns=["a", "b"]), npartitions=2)
     assert array_of(lazy).npartitions == 2
     np.testing.assert_array_equal(array_of(lazy).compute(), ROWS)
     assert array_of(ROWS) is ROWS
