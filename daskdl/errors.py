@@ -6,6 +6,9 @@ callers may catch either. All of them pickle: they hold one sentence only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 #: Environment variable that makes scripts show the traceback of an error or of Ctrl-C.
 TRACEBACK = "DASKDL_TRACEBACK"
 
@@ -78,3 +81,12 @@ class MissingExtraError(DaskdlError, ImportError):
     """An optional dependency is not installed; the message names the extra that installs it."""
 
     exit_code = 2
+
+
+@contextmanager
+def needed(sentence: str) -> Iterator[None]:
+    """Raise a MissingExtraError if an import inside fails; ``{error}`` stands for its reason."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(sentence.replace("{error}", str(error))) from error

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import SettingsError, needed
 from daskdl.files import replacing
 from daskdl.scaling.measure import PARTS, WORK, Row
 
@@ -88,12 +88,8 @@ def check_place(option: str, path: Path | None) -> None:
 
 def check_format(path: Path) -> None:
     """Raise MissingExtraError without matplotlib, SettingsError if it cannot write the format."""
-    try:
+    with needed("plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            "plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
-        ) from error
     known = sorted(Figure().canvas.get_supported_filetypes())
     if path.suffix.removeprefix(".") not in known:
         raise SettingsError(

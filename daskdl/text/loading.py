@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, ModelFileError, SettingsError
+from daskdl.errors import ModelFileError, SettingsError, needed
 from daskdl.interop.guard import check_keys, reading
 from daskdl.interop.torch_weights import read
 from daskdl.nn import EmbeddingBag
@@ -133,10 +133,8 @@ def _on_disk(folder: str) -> Iterator[Path]:
 
 def _from_hub(name: str) -> Path:
     """Return the folder of a model in huggingface_hub's cache, after a download if needed."""
-    try:
+    with needed(f"hf://{name}: pip install huggingface_hub"):
         from huggingface_hub import snapshot_download
-    except ImportError as error:
-        raise MissingExtraError(f"hf://{name}: pip install huggingface_hub") from error
     for patterns in (WANTED, BY_PYTORCH):
         try:
             path = Path(snapshot_download(name, allow_patterns=list(patterns)))
@@ -207,12 +205,8 @@ def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> 
 
     A ``bare`` one adds no special tokens.
     """
-    try:
+    with needed("reading texts needs tokenizers; pip install 'daskdl[text]'"):
         from tokenizers import Tokenizer, normalizers, processors
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading texts needs tokenizers; pip install 'daskdl[text]'"
-        ) from error
     path = folder / "tokenizer.json"
     if not path.is_file():
         raise ModelFileError(

@@ -9,17 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.kernels.runtime.threads import threads
 from daskdl.masked import unmasked
 from daskdl.tensor import wants_grad
 
-try:
+with needed("daskdl.torch: expected PyTorch, found it not installed; pip install daskdl[torch]"):
     import torch
-except ImportError as error:
-    raise MissingExtraError(
-        "daskdl.torch: expected PyTorch, found it not installed; pip install daskdl[torch]"
-    ) from error
 
 __all__ = ["as_array", "as_tensor", "budgeted", "drawing_from", "sources_of", "torch"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, SettingsError, needed
 from nowcast.commands.talk import progress_bar, say
 from nowcast.rain.utc import utc_text
 
@@ -84,13 +84,11 @@ def _export(folder: Folder, site: Path) -> None:
 
 def require_server() -> None:
     """Raise an error that names the extra when there is no server."""
-    try:
+    with needed(
+        "the page needs starlette and uvicorn ({error}); pip install 'daskdl[nowcast,serve]'"
+    ):
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the page needs starlette and uvicorn ({error}); pip install 'daskdl[nowcast,serve]'"
-        ) from error
 
 
 def _listening(host: str, port: int) -> socket.socket:

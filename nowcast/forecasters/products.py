@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.files import replacing
 from nowcast.radar.maps.grib import load_eccodes
 from nowcast.rain.grid import Grid
@@ -19,12 +19,10 @@ from nowcast.rain.utc import utc_text
 
 def require_rasterio() -> None:
     """Raise an error that names the extra if rasterio is missing."""
-    try:
+    with needed(
+        "Cloud-optimised GeoTIFF needs rasterio ({error}); pip install 'daskdl[nowcast,cog]'"
+    ):
         import rasterio  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Cloud-optimised GeoTIFF needs rasterio ({error}); pip install 'daskdl[nowcast,cog]'"
-        ) from error
 
 
 def write_cog(forecast: xr.Dataset, path: Path) -> list[Path]:

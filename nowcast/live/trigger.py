@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import SettingsError, needed
 from nowcast.ingest.remote import is_remote
 
 log = logging.getLogger("nowcast.watch")
@@ -80,12 +80,8 @@ def triggered(address: str | None, wake: Callable[[], object]) -> Iterator[None]
         raise SettingsError(
             f"--trigger: expected mqtt://host/topic or mqtts://host/topic, found {address!r}"
         )
-    try:
+    with needed("--trigger needs paho-mqtt ({error}); pip install 'daskdl[nowcast,mqtt]'"):
         from paho.mqtt.client import CallbackAPIVersion, Client
-    except ImportError as error:
-        raise MissingExtraError(
-            f"--trigger needs paho-mqtt ({error}); pip install 'daskdl[nowcast,mqtt]'"
-        ) from error
     where = f"{parts.hostname}:{parts.port or PORTS[parts.scheme]}"
 
     def connected(client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.files import replacing
 from nowcast.plot.bare import FRAME
 from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILITIES, new_figure
@@ -69,12 +69,8 @@ def animate_forecast(
 
     The example of :func:`nowcast.plot.plot_forecast` writes a GIF too.
     """
-    try:
+    with needed("animations need pillow ({error}); pip install 'daskdl[nowcast]'"):
         from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError(
-            f"animations need pillow ({error}); pip install 'daskdl[nowcast]'"
-        ) from error
 
     panels = Panels.of(forecast, observed, before, thresholds, members)
     panels = panels if zoom_km is None else panels.zoomed(zoom_km)

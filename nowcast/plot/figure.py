@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.files import replacing
 
 if TYPE_CHECKING:
@@ -21,13 +21,9 @@ def new_figure(width: float, height: float) -> Figure:
 
     Raises MissingExtraError if matplotlib is not installed.
     """
-    try:
+    with needed("pictures need matplotlib ({error}); pip install 'daskdl[nowcast]'"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError(
-            f"pictures need matplotlib ({error}); pip install 'daskdl[nowcast]'"
-        ) from error
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure

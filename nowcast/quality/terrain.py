@@ -14,7 +14,7 @@ import numpy as np
 import pyproj
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError, needed
 from nowcast.radar.polar.geometry import BEAMWIDTH, Geometry
 from nowcast.rain.grid import Grid
 
@@ -116,12 +116,8 @@ def _from_geotiff(path: Path) -> tuple[xr.DataArray, object]:
     """Return heights (y, x) and projection of a GeoTIFF."""
     import xarray as xr
 
-    try:
+    with needed(f"{path}: a terrain model in GeoTIFF needs rasterio; pip install 'daskdl[cog]'"):
         import rasterio
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: a terrain model in GeoTIFF needs rasterio; pip install 'daskdl[cog]'"
-        ) from error
     with rasterio.open(path) as file:
         step = file.transform
         if file.crs is None or step.b or step.d:

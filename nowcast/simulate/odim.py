@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.files import replacing
 
 # Moments are stored as one byte: value = gain * byte + offset.
@@ -77,12 +77,8 @@ def write_odim_volume(
     ...     Path("a.h5"), [sweep], time=noon, site=(51.5, 4.2, 33.0), source="PLC:Nowhere", how={}
     ... )
     """
-    try:
+    with needed("writing ODIM_H5 files needs h5py ({error}); pip install 'daskdl[nowcast]'"):
         import h5py
-    except ImportError as error:
-        raise MissingExtraError(
-            f"writing ODIM_H5 files needs h5py ({error}); pip install 'daskdl[nowcast]'"
-        ) from error
 
     with replacing(path) as temporary, h5py.File(temporary, "w") as file:
         _attributes(file, {"Conventions": "ODIM_H5/V2_3"})

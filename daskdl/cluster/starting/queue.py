@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.cluster.starting import workers as configuration
 from daskdl.cluster.starting.address import one_line
 from daskdl.cluster.starting.others import client_of_named
-from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+from daskdl.errors import ClusterError, SettingsError, needed
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -33,13 +33,11 @@ def gateway_client(
     Raises MissingExtraError without dask-gateway, and ClusterError when the gateway does not answer
     or does not start a cluster.
     """
-    try:
+    with needed(
+        f"{path}: expected dask-gateway for a cluster of a gateway, found it not installed; "
+        "pip install daskdl[gateway]"
+    ):
         from dask_gateway import GatewayCluster, GatewayClusterError, GatewayServerError
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: expected dask-gateway for a cluster of a gateway, found it not installed; "
-            "pip install daskdl[gateway]"
-        ) from error
     mistakes = OSError, ValueError, TypeError, RuntimeError
     try:
         cluster = GatewayCluster(**options)
@@ -86,13 +84,11 @@ def queue_client(stack: ExitStack, path: Path, jobs: int | None, timeout: float)
     jobs = jobs or jobs_in_file or 1
     if name == "gateway":
         return gateway_client(stack, path, options, jobs)
-    try:
+    with needed(
+        f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
+        "installed; pip install daskdl[hpc]"
+    ):
         import dask_jobqueue
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: expected dask-jobqueue for a cluster of {name} jobs, found it not "
-            "installed; pip install daskdl[hpc]"
-        ) from error
     # Set these here, since the scheduler runs in this process.
     overrides = configuration.QUEUE_CONFIG | configuration.patience()
     stack.enter_context(dask.config.set(overrides))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskdl.data.image.arguments import one_of
 from daskdl.data.image.images import Images
 from daskdl.data.image.transform import Transform
-from daskdl.errors import DataError, MissingExtraError, SettingsError, ShapeError
+from daskdl.errors import DataError, SettingsError, ShapeError, needed
 
 #: Modes of decoded images, and their channels.
 MODES = {"RGB": 3, "L": 1, "RGBA": 4}
@@ -162,10 +162,8 @@ def _decode(
 
 def need_pillow(purpose: str) -> None:
     """Raise a MissingExtraError that begins with ``purpose`` unless Pillow is installed."""
-    try:
+    with needed(
+        f"{purpose}: expected Pillow, which decodes and draws images, found it not installed; "
+        "pip install 'daskdl[images]'"
+    ):
         import PIL.Image  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{purpose}: expected Pillow, which decodes and draws images, found it not installed; "
-            "pip install 'daskdl[images]'"
-        ) from error

@@ -14,7 +14,7 @@ from daskdl.data.recipe import Arrays, Excerpt, Recipe
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.urls import expanded, opened, version_of
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError, needed
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
@@ -122,11 +122,8 @@ def row_groups(
 
 def parquet_module(where: str) -> Any:
     """Return pyarrow.parquet; without it raise a MissingExtraError that begins with ``where``."""
-    try:
+    with needed(
+        f"{where}: expected pyarrow, found that it is not installed; pip install 'daskdl[parquet]'"
+    ):
         import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{where}: expected pyarrow, found that it is not installed; "
-            "pip install 'daskdl[parquet]'"
-        ) from error
     return parquet

@@ -15,7 +15,7 @@ from daskdl.data.samples import SampleSet
 from daskdl.data.sources.dataframe import Columns, Field
 from daskdl.data.sources.records import check_on_error
 from daskdl.data.sources.zarr import PARTITION_BYTES
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, SettingsError, needed
 
 #: Ranges that are counted when they are going to be put together.
 RANGES = 1000
@@ -333,13 +333,11 @@ def _frame(description: Any, rows: Sequence[tuple[Any, ...]]) -> Any:
 
 
 def _psycopg() -> Any:
-    try:
+    with needed(
+        "from_table: expected psycopg, found that it is not installed or finds no libpq; "
+        "pip install 'daskdl[sql]'"
+    ):
         import psycopg
         import psycopg.conninfo
         import psycopg.sql
-    except ImportError as error:
-        raise MissingExtraError(
-            "from_table: expected psycopg, found that it is not installed or finds no libpq; "
-            "pip install 'daskdl[sql]'"
-        ) from error
     return psycopg

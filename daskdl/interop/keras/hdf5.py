@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.errors import ModelFileError, needed
 from daskdl.interop.guard import LIBRARIES, damaged, reading
 from daskdl.interop.torch_weights.tensors import widened
 from daskdl.tensor import Array
@@ -99,12 +99,8 @@ def _text(value: Any) -> str:
 
 @contextmanager
 def _opened(data: bytes, where: str) -> Iterator[Any]:
-    try:
+    with needed("Keras' files need the package h5py; pip install 'daskdl[keras]'"):
         import h5py
-    except ImportError as error:
-        raise MissingExtraError(
-            "Keras' files need the package h5py; pip install 'daskdl[keras]'"
-        ) from error
     with reading(where, "HDF5", damage=LIBRARIES), h5py.File(io.BytesIO(data), "r") as file:
         yield file
 

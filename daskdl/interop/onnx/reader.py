@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from daskdl.errors import MissingExtraError, ModelFileError
+from daskdl.errors import ModelFileError, needed
 from daskdl.interop.guard import damaged, existing, reading
 from daskdl.interop.onnx.conversion import Conversion
 from daskdl.interop.protobuf import BYTES, Fields, Span
@@ -104,13 +104,9 @@ def load(path: str | Path, *, channels_last: bool = False) -> Graph:
 
 def read(data: bytes, where: str, folder: Path | None = None, channels_last: bool = False) -> Graph:
     """Read the bytes of an ONNX file; ``where`` names it in errors."""
-    try:
+    with needed("ONNX files need the package onnx; pip install 'daskdl[onnx]'"):
         import onnx
         from google.protobuf.message import DecodeError
-    except ImportError as error:
-        raise MissingExtraError(
-            "ONNX files need the package onnx; pip install 'daskdl[onnx]'"
-        ) from error
     check_bytes(data, where)
     try:
         model = onnx.ModelProto.FromString(data)

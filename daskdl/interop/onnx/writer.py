@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import SettingsError, needed
 from daskdl.files import replacing
 from daskdl.interop.onnx import images, int8, moving, zoo
 from daskdl.interop.onnx.emitter import Emitter, Step, Trace, Value, traces
@@ -77,12 +77,8 @@ def to_proto(
     channels_first: bool = False,
 ) -> Any:
     """Return the ``onnx.ModelProto`` that :func:`save` writes."""
-    try:
+    with needed("ONNX files need the package onnx; pip install 'daskdl[onnx]'"):
         import onnx
-    except ImportError as error:
-        raise MissingExtraError(
-            "ONNX files need the package onnx; pip install 'daskdl[onnx]'"
-        ) from error
     inner = model.model if isinstance(model, Quantized) else model
     if isinstance(inner, Graph):
         return graph_model(inner)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, SettingsError, ShapeError
+from daskdl.errors import SettingsError, ShapeError, needed
 from daskdl.kernels.detection.boxes import hard_negatives
 from daskdl.kernels.losses import crossentropy as weighted
 from daskdl.kernels.losses import regression as kernels
@@ -103,10 +103,8 @@ def boundary(logits: Array, labels: Array) -> Parts:
 
 def _distances(masks: Array) -> Array:
     """Return distances to the border of masks (N, ...): at least 1 outside, at most 0 inside."""
-    try:
+    with needed("boundary: expected SciPy ({error}); pip install scipy"):
         from scipy.ndimage import distance_transform_edt as distance
-    except ImportError as error:
-        raise MissingExtraError(f"boundary: expected SciPy ({error}); pip install scipy") from error
     result = np.zeros(masks.shape)
     for mask, to in zip(masks, result, strict=True):
         if mask.any() and not mask.all():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError, needed
 from daskdl.predict.scenes.geotiff import Raster, place_of
 
 Array = NDArray[Any]
@@ -206,12 +206,10 @@ def _moved(shape: Any, t: Any) -> Any:
 
 def _packages() -> tuple[Any, Any, Any]:
     """Return affine, rasterio.features and shapely."""
-    try:
+    with needed(
+        "outlines of GeoJSON need rasterio and shapely ({error}); pip install 'daskdl[cog]'"
+    ):
         import affine
         import rasterio.features
         import shapely.affinity
-    except ImportError as error:
-        raise MissingExtraError(
-            f"outlines of GeoJSON need rasterio and shapely ({error}); pip install 'daskdl[cog]'"
-        ) from error
     return affine, rasterio.features, shapely

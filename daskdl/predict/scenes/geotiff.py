@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, SettingsError, needed
 from daskdl.predict.scenes.store import stored
 from daskdl.predict.scenes.tiles import Tiling
 
@@ -166,10 +166,6 @@ def written(
 
 
 def _rasterio() -> Any:
-    try:
+    with needed("predict, tile: GeoTIFF needs rasterio ({error}); pip install 'daskdl[cog]'"):
         import rasterio
-    except ImportError as error:
-        raise MissingExtraError(
-            f"predict, tile: GeoTIFF needs rasterio ({error}); pip install 'daskdl[cog]'"
-        ) from error
     return rasterio

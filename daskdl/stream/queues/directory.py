@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import DataError, SettingsError, needed
 from daskdl.stream.queues.protocols import Places, Reader, Sink, Source, Writer
 from daskdl.stream.queues.records import Output, Partition, Record, as_json
 
@@ -156,12 +156,10 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _rows(path: Path) -> Iterator[bytes]:
-    try:
+    with needed(
+        f"{path}: expected what reads Parquet, found {{error}}; pip install 'daskdl[parquet]'"
+    ):
         from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: expected what reads Parquet, found {error}; pip install 'daskdl[parquet]'"
-        ) from error
     for batch in ParquetFile(path).iter_batches(ROWS):
         for row in batch.to_pylist():
             yield json.dumps(row, default=str).encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from daskdl.errors import ClusterError, MissingExtraError, SettingsError
+from daskdl.errors import ClusterError, SettingsError, needed
 
 #: Settings that the stream's promises rest on, and that nobody else is to set.
 OURS = (
@@ -16,13 +16,10 @@ OURS = (
 
 def confluent() -> Any:
     """Return the module confluent_kafka; raise MissingExtraError if it is not installed."""
-    try:
+    with needed(
+        "Kafka: expected the package confluent-kafka, found {error}; pip install 'daskdl[kafka]'"
+    ):
         import confluent_kafka
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Kafka: expected the package confluent-kafka, found {error}; "
-            "pip install 'daskdl[kafka]'"
-        ) from error
     return confluent_kafka
 
 

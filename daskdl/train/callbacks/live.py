@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import SettingsError, needed
 from daskdl.files import replacing
 from daskdl.train.engines.step import PHASES
 from daskdl.train.fit.callback import Callback, Logs
@@ -117,13 +117,11 @@ class TensorBoard(Callback):
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        try:
+        with needed(
+            "TensorBoard: expected tensorboardX, found it not installed; "
+            "pip install daskdl[tensorboard]"
+        ):
             import tensorboardX  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError(
-                "TensorBoard: expected tensorboardX, found it not installed; "
-                "pip install daskdl[tensorboard]"
-            ) from error
         self.folder = os.fspath(folder)
         self._writer: Any = None
         self._written = 0

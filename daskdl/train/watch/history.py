@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError, SettingsError
+from daskdl.errors import SettingsError, needed
 from daskdl.names import nearest
 from daskdl.train.engines.step import PHASES, Record
 
@@ -145,12 +145,10 @@ class History:
         The columns are :data:`COLUMNS`, ``samples_per_second`` and the metrics, or the keys of
         :attr:`epochs`.
         """
-        try:
+        with needed(
+            "History.to_frame: expected pandas, found it not installed; pip install pandas"
+        ):
             import pandas as pd
-        except ImportError as error:
-            raise MissingExtraError(
-                "History.to_frame: expected pandas, found it not installed; pip install pandas"
-            ) from error
         if epochs:
             return pd.DataFrame(self.epochs, columns=None if self.epochs else ["epoch"]).set_index(
                 "epoch"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import MissingExtraError
+from daskdl.errors import needed
 from daskdl.train.engines.step import PHASES
 
 if TYPE_CHECKING:
@@ -19,12 +19,10 @@ POINTS = 200
 
 def draw(history: History) -> list[Any]:
     """Draw a new figure and return its Axes."""
-    try:
+    with needed(
+        "History.plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
+    ):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingExtraError(
-            "History.plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
-        ) from error
     metrics = _metrics(history)
     panels = [draw_loss, *([_draw_metrics] if metrics else []), _draw_phases]
     figure, axes = plt.subplots(

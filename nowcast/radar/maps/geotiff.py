@@ -17,7 +17,7 @@ import numpy as np
 import pyproj
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError, MissingExtraError, needed
 from nowcast.radar.attributes import read_time
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.maps.projection import check_metres
@@ -90,12 +90,8 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
 
 
 def _open(path: Path) -> Any:
-    try:
+    with needed("reading GeoTIFF files needs tifffile; pip install 'daskdl[geotiff]'"):
         import tifffile
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading GeoTIFF files needs tifffile; pip install 'daskdl[geotiff]'"
-        ) from error
     return tifffile.TiffFile(path)
 
 
