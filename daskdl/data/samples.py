@@ -154,10 +154,7 @@ class SampleSet:
                 recipe = part_of(recipe, 0, remaining) if remaining < len(recipe) else recipe
             if not remaining or (recipe.is_counted and not len(recipe)):
                 continue
-            if recipe.in_memory:
-                piece = _first(remaining, recipe.load(), 0)
-            else:
-                (piece,) = on_each([recipe], partial(_first, remaining))
+            (piece,) = on_each([recipe], partial(_first, remaining))
             rows = max(map(len, piece.values()), default=0)
             remaining -= rows
             pieces += [piece] * bool(rows)

@@ -77,7 +77,7 @@ def predict(
         client = check_client(client)
     precision = precision_on(precision, client)
     predictor = predictor_of(model, layer, classes, batch_size, threads, precision)
-    if dims is not None and not _is(samples, "xarray", "DataArray", "Dataset"):
+    if dims is not None and not is_of(samples, "xarray", "DataArray", "Dataset"):
         raise SettingsError(
             f"predict, dims: expected with a DataArray or a Dataset, found with "
             f"{type(samples).__name__}"
@@ -100,25 +100,25 @@ def _predict(predictor: Predictor, samples: Any, dims: Sequence[str] | None) -> 
     """Return the results of a predictor for samples of any kind."""
     if isinstance(samples, SampleSet):
         return of_samples(_lazily(predictor), samples)
-    if _is(samples, "dask.array", "Array"):
+    if is_of(samples, "dask.array", "Array"):
         return of_array(_lazily(predictor), samples)
-    if _is(samples, "dask.bag", "Bag"):
+    if is_of(samples, "dask.bag", "Bag"):
         return of_bag(_lazily(predictor), samples)
-    if _is(samples, "dask.dataframe", "DataFrame"):
+    if is_of(samples, "dask.dataframe", "DataFrame"):
         return of_frame(_lazily(predictor), samples)
-    if _is(samples, "pandas", "DataFrame"):
+    if is_of(samples, "pandas", "DataFrame"):
         _check_numbers(samples, predictor.model)
         return partitions.rows_of(samples, predictor)
-    if _is(samples, "xarray", "DataArray"):
+    if is_of(samples, "xarray", "DataArray"):
         return of_dataarray(predictor, samples, dims)
-    if _is(samples, "xarray", "Dataset"):
+    if is_of(samples, "xarray", "Dataset"):
         return of_dataset(predictor, samples, dims)
     if is_nested(samples) and any(hasattr(a, "__dask_graph__") for a in parts_of(samples)):
         return of_samples(_lazily(predictor), SampleSet.from_arrays(x=samples))
     return predictor(samples)
 
 
-def _is(samples: Any, module: str, *classes: str) -> bool:
+def is_of(samples: Any, module: str, *classes: str) -> bool:
     """Return whether samples are of these classes, without importing their module."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(samples, tuple(getattr(loaded, c) for c in classes))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from daskdl.errors import ModelFileError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.predict.kept import held_by_workers
+from daskdl.predict.kinds import is_of
 from daskdl.predict.partitions import naming
 from daskdl.predict.predictor import Predictor
 from daskdl.text.encoder import WORDS, batches
@@ -96,14 +96,14 @@ class TextModel:
         """
         if isinstance(texts, str):
             return self([texts])[0]
-        if _is(texts, "dask.dataframe", "Series", "DataFrame"):
+        if is_of(texts, "dask.dataframe", "Series", "DataFrame"):
             meta = _frame(self._of_none(), texts._meta.index, self.labels)
             return texts.map_partitions(_of_series, *self._sent(), meta=meta)
-        if _is(texts, "dask.bag", "Bag"):
+        if is_of(texts, "dask.bag", "Bag"):
             return texts.map_partitions(_of_bag, *self._sent())
-        if _is(texts, "xarray", "DataArray"):
+        if is_of(texts, "xarray", "DataArray"):
             return self._of_dataarray(texts)
-        if _is(texts, "pandas", "Series", "DataFrame"):
+        if is_of(texts, "pandas", "Series", "DataFrame"):
             return _of_series(texts, self, self._predictor())
         return self._vectors(list(texts), self._predictor())
 
@@ -127,7 +127,7 @@ class TextModel:
                 "load(folder, 'classify') makes one"
             )
         scores = self(texts)
-        if _is(scores, "dask.dataframe", "DataFrame") or _is(scores, "pandas", "DataFrame"):
+        if is_of(scores, "dask.dataframe", "DataFrame") or is_of(scores, "pandas", "DataFrame"):
             return scores.idxmax(axis=1)
         return [self.labels[i] for i in np.asarray(scores).argmax(-1)]
 
@@ -297,8 +297,3 @@ def _of_array(texts: Any, model: TextModel, predictor: Predictor) -> Array:
 
 def _of_bag(texts: Any, model: TextModel, predictor: Predictor) -> list[Array]:
     return list(model._vectors(list(texts), predictor))
-
-
-def _is(value: Any, module: str, *names: str) -> bool:
-    loaded = sys.modules.get(module)
-    return any(loaded is not None and isinstance(value, getattr(loaded, name)) for name in names)

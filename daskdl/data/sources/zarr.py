@@ -69,10 +69,8 @@ class ZarrArrays:
 
     def known(self) -> ZarrArrays:
         """Return the same arrays with their current versions."""
-        return replace(self, versions={name: self._version(a) for name, a in self().items()})
-
-    def _version(self, array: Any) -> str:
-        return first_chunk(self.url, array, self.storage_options)
+        known = {n: first_chunk(self.url, a, self.storage_options) for n, a in self().items()}
+        return replace(self, versions=known)
 
     def __call__(self) -> dict[str, Any]:
         """Return the arrays by name."""
@@ -85,7 +83,8 @@ class ZarrArrays:
             )
         arrays = {name: group[path] for name, path in self.names.items()}
         for name, version in self.versions.items():
-            check_version(self._version(arrays[name]), f"{self.url}, {self.names[name]}", version)
+            now = first_chunk(self.url, arrays[name], self.storage_options)
+            check_version(now, f"{self.url}, {self.names[name]}", version)
         return arrays
 
 

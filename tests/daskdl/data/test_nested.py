@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Ragged, SampleSet
-from daskdl.data.functions import Plain, checked, name_of, wants_rng
+from daskdl.data.functions import Plain, name_of, wants_rng
 from daskdl.data.nested import flat, nested
 from daskdl.data.ragged import concatenated, stacked
 from daskdl.errors import DataError, ShapeError
@@ -154,12 +154,3 @@ def test_a_function_of_two_arguments_wants_a_generator():
     assert not wants_rng(lambda batch: batch)
     assert not wants_rng(partial(add, rng=None))
     assert (name_of(add), name_of(Plain(add)), name_of(partial(add))) == ("add", "add", "partial")
-
-
-def test_a_result_has_as_many_samples():
-    words = {"x": np.zeros(2), "w": Ragged.of([[1], []])}
-    assert checked(add, words, 2) is words
-    with pytest.raises(
-        DataError, match=r"expected add .* 3 samples, found {'x': \(2,\), 'w': \(2,"
-    ):
-        checked(add, words, 3)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from daskdl.data import SampleSet
+from daskdl.data import Ragged, SampleSet
 from daskdl.data.recipe import Arrays
 from daskdl.errors import DataError, SettingsError
 from tests.daskdl.data.epochs import epoch, everything
@@ -143,6 +143,7 @@ def test_an_optional_argument_is_the_functions_own():
         ([1, 2], "found list"),
         ({"x": np.zeros(3), "y": np.zeros(2)}, r"found {'x': \(3,\), 'y': \(2,\)}"),
         ({"x": np.float32(3)}, r"found {'x': \(\)}"),
+        ({"w": Ragged.of([[1], [], [2]])}, r"found {'w': \(3,\)}"),
     ],
 )
 def test_wrong_results_of_functions_are_refused(result, message):

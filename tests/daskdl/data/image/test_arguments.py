@@ -9,7 +9,6 @@ import pytest
 
 from daskdl import plot
 from daskdl.data import image
-from daskdl.data.image.arguments import one_of, pair, share, span
 from daskdl.data.image.decode import _decode
 from daskdl.data.image.pixels import nearest, rows_contiguous, warped
 from daskdl.errors import MissingExtraError, SettingsError
@@ -17,41 +16,17 @@ from daskdl.kernels.pixels.resample import COLUMNS, HEIGHT, MIRRORED, ROWS, WIDT
 from tests.daskdl.data.image.pictures import photo
 
 
-def test_pairs():
-    assert pair("here", 3) == (3, 3)
-    assert pair("here", (np.int64(3), 4)) == (3, 4)
-    for wrong in (0, 2.5, (1,), (1, 0), "ab"):
-        with pytest.raises(SettingsError, match="here: expected a whole number from 1"):
-            pair("here", wrong)
-
-
-def test_ranges():
-    assert span("here", 0.25, 1, 0) == (0.75, 1.25)
-    assert span("here", 2, 1, 0) == (0, 3)
-    assert span("here", (0.5, 2), 1) == (0.5, 2)
-    assert span("here", 5) == (5, 5)
-    for wrong in ((2, 1), (-1, 2), "a", (0, np.inf), (np.nan, 1)):
-        with pytest.raises(SettingsError, match=r"here: expected a number or .* at least 0, found"):
-            span("here", wrong, least=0)
-
-
-def test_fractions_and_choices():
-    assert share("here", 1) == 1
-    for wrong in (-0.1, 1.1, "a", None):
-        with pytest.raises(SettingsError, match="here: expected a number from 0 to 1"):
-            share("here", wrong)
-    one_of("here", "a", ("a", "b"))
-    with pytest.raises(SettingsError, match="here: expected one of 'a', 'b', found 'c'"):
-        one_of("here", "c", ("a", "b"))
-
-
 @pytest.mark.parametrize(
     ("make", "says"),
     [
         (lambda: image.Affine(scale=0), "Affine: scale: .* at least 1e-06, found 0"),
         (lambda: image.Rotate((10, -10)), "Affine: degrees"),
+        (lambda: image.Rotate((0, np.inf)), r"degrees: expected a number or \(low, high\), found"),
+        (lambda: image.Rotate("a"), "Affine: degrees: .* found 'a'"),
         (lambda: image.VerticalFlip(2), "VerticalFlip: probability: .* found 2"),
+        (lambda: image.VerticalFlip(None), "expected a number from 0 to 1, found None"),
         (lambda: image.CenterCrop(-1), "CenterCrop: size"),
+        (lambda: image.CenterCrop((1, 0)), "CenterCrop: size"),
         (lambda: image.FixedCrop(5, 0, 5, 9), "FixedCrop: expected left < right"),
         (lambda: image.FixedCrop(0, 0, 2, 1, fractions=True), "FixedCrop"),
         (lambda: image.RandomResizedCrop(8, area=(0, 1)), "area: expected more than 0"),
@@ -77,6 +52,7 @@ def test_fractions_and_choices():
         (lambda: image.ChannelOrder("bgr"), "ChannelOrder: order: expected one of 'random'"),
         (lambda: image.Resize(0), "Resize: size: expected a whole number from 1"),
         (lambda: image.Resize((3, 4, 5)), r"found \(3, 4, 5\)"),
+        (lambda: image.Resize("ab"), "Resize: size: .* found 'ab'"),
         (lambda: image.Resize(8, filter="area"), "Resize: filter: expected one of 'nearest'"),
         (lambda: image.ShortestSide(8.5), "ShortestSide: size: .* found 8.5"),
         (lambda: image.ShortestSide(8, longest=0), "ShortestSide: longest"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from daskdl.data import SampleSet
 from daskdl.data.lazy.block_partition import MIXED, BlockPartition
-from daskdl.data.lazy.blocks import Pool, PooledRecipe, block_lengths, ordered
+from daskdl.data.lazy.blocks import PooledRecipe, block_lengths, ordered
 from daskdl.data.lazy.derived import Loaded
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.errors import SettingsError
@@ -233,10 +233,7 @@ def test_few_blocks_are_in_memory():
     (recipe, _) = ordered(streams(640, 64, 2), "global").recipes
     partition = pickle.loads(pickle.dumps(recipe.load()))
     for number in range(2):
-        order = partition.order(0, number, 0)
-        for start in range(0, len(order), 7):
-            partition.take(order[start : start + 7])
-            assert len(partition._held) <= 2 * MIXED
+        assert drawn_of(partition, number, 7)[1] <= 2 * MIXED
 
 
 def test_pools_are_made_of_streams_that_workers_read():
@@ -249,10 +246,3 @@ def test_pools_are_made_of_streams_that_workers_read():
     assert pooled.head(3)["x"].tolist() == [0, 1, 2]
     for other in (streams(40, 4, 1), SampleSet.from_arrays(x=np.arange(40)).stream(2)):
         assert ordered(other, "global") is other
-
-
-def test_a_stretch_of_a_pool_is_cut_of_its_blocks():
-    pool = Pool([Block({"x": np.arange(a, a + 4)}) for a in (0, 4, 8)])
-    assert len(pool) == 12
-    assert sum(map(len, pool.as_they_lie(3, 9))) == 6
-    assert pool.load() is pool

@@ -13,8 +13,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl import SampleSet, Trainer, nn
-from daskdl.optim import SGD
+from daskdl import SampleSet
 
 TABLE = pd.DataFrame(
     {"a": np.arange(40.0), "b": np.arange(40) % 5, "y": np.arange(40) % 2, "c": np.arange(40) * 0.5}
@@ -55,15 +54,21 @@ def computed(samples: SampleSet) -> np.ndarray:
     return array
 
 
+def rows_are_kept(name: str) -> SampleSet:
+    """Check the rows of an expression and return them as samples."""
+    frame = FRAMES[name](dd.from_pandas(TABLE, npartitions=4))
+    samples = SampleSet.from_dataframe(frame, x=["a"], y="y")
+    want = values(frame.a.compute())
+    assert np.array_equal(values(computed(samples)[:, 0]), want)
+    assert len(samples) == len(want)
+    return samples
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FRAMES)
 def test_rows_of_each_expression(name: str) -> None:
     with dask.config.set(scheduler="sync"):
-        frame = FRAMES[name](dd.from_pandas(TABLE, npartitions=4))
-        samples = SampleSet.from_dataframe(frame, x=["a"], y="y")
-        want = values(frame.a.compute())
-        assert np.array_equal(values(computed(samples)[:, 0]), want)
-        assert len(samples) == len(want)
+        rows_are_kept(name)
 
 
 @pytest.mark.slow
@@ -147,23 +152,8 @@ def test_elements_of_bags(names: list[str], partitions: int) -> None:
         assert np.array_equal(values(got), values(bag.compute()))
 
 
-def test_a_fit_draws_the_rows_that_were_kept() -> None:
-    with dask.config.set(scheduler="sync"):
-        frame = dd.from_pandas(TABLE, npartitions=4)
-        samples = SampleSet.from_dataframe(frame[frame.b > 2], x=["a"], y="y")
-        model = nn.Sequential(nn.Linear(1, 2, seed=0))
-        history = Trainer(model, nn.CrossEntropyLoss(), SGD(0.01)).fit(
-            samples, epochs=1, batch_size=8, progress=False, client=False
-        )
-    assert len(history.to_frame()) == 2
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mask", "merge", "shuffle", "persist", "loc", "sort"])
 def test_rows_on_workers(name, current) -> None:
-    frame = FRAMES[name](dd.from_pandas(TABLE, npartitions=4))
-    samples = SampleSet.from_dataframe(frame, x=["a"], y="y")
-    want = values(frame.a.compute())
-    assert len(samples) == len(want)
-    assert np.array_equal(values(computed(samples)[:, 0]), want)
-    assert len(samples.persist(current)) == len(want)
+    samples = rows_are_kept(name)
+    assert len(samples.persist(current)) == len(samples)

@@ -9,13 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from daskdl import Trainer
 from daskdl.data import SampleSet
 from daskdl.data.sources import sql as module
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, SettingsError
-from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD
 from tests.daskdl.data.epochs import all_of
 from tests.daskdl.data.sources.postgres import PASSWORD, Server
 
@@ -117,17 +114,6 @@ def test_partitions_by_bytes(server, monkeypatch):
     samples = samples_of(server, partitions=None)
     assert samples.lengths == (400, 400, 200)
     np.testing.assert_array_equal(all_of(samples)["y"], np.arange(ROWS) % 10)
-
-
-@pytest.mark.slow
-def test_trains_on_it(server):
-    samples = samples_of(server, x=["label", "twice"], y=["score"], where="label > 3")
-    scaled = samples.map(lambda b: {n: (v / ROWS).astype(np.float32) for n, v in b.items()})
-    model = Linear(2, 1, seed=0)
-    trainer = Trainer(model, MSELoss(), SGD(0.5))
-    before = trainer.evaluate(scaled)["loss"]
-    trainer.fit(scaled, epochs=3, batch_size=50, progress=False)
-    assert trainer.evaluate(scaled)["loss"] < before / 5
 
 
 def test_a_pickled_partition_reads_its_rows(server):
