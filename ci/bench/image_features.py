@@ -31,7 +31,7 @@ from ci.bench.timing import turns
 from ci.example_data import example
 from daskdl import SampleSet, connect
 from daskdl.interop import onnx
-from daskdl.kernels.detection.boxes import decoded
+from daskdl.kernels.detection import decoded
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.models import SSD300, DeepBit, MobileSSD
 from daskdl.models.vgg import VGG16Trunk

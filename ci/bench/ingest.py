@@ -29,7 +29,7 @@ import numpy as np
 
 from ci.bench.cleaned_skill import table
 from nowcast.ingest.gridding import beam_quality, gate_weights
-from nowcast.mosaic.merge import View, merge, motion_between, moved
+from nowcast.mosaic import View, merge, motion_between, moved
 from nowcast.quality.attenuation import loss
 from nowcast.quality.clean import DEFAULT, GIVEN, STEPS, Cleaned, clean
 from nowcast.radar import reader

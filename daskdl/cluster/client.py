@@ -10,17 +10,20 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as ConcurrentFuture
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.failures import daskdl_there
-from daskdl.cluster.heartbeats import Heartbeats
-from daskdl.cluster.losses import IF_LOST, IF_NONE, losses_of
+from daskdl.cluster.losses import IF_LOST, IF_NONE, Heartbeats, losses_of
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.starting.address import one_line
 from daskdl.cluster.tasks import Place, done, same_run
-from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
-from daskdl.compat.distributed_client import scheduler_operation, stop_renewing, worker_operation
+from daskdl.compat.dask import (
+    HighLevelGraph,
+    MaterializedLayer,
+    scheduler_operation,
+    stop_renewing,
+    worker_operation,
+)
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -35,18 +38,6 @@ HEARD_EVERY = 1.5
 ATTEMPTS = 5
 #: Exceptions of a request over a broken connection to the scheduler or a worker.
 UNREACHABLE = OSError, TimeoutError, AttributeError, RuntimeError, ValueError
-
-
-@cache
-def lost() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that mean that data were lost with their workers.
-
-    This is a function, as the import of distributed is slow, and a fit in one process needs none.
-    """
-    from distributed import KilledWorker
-
-    # Dask's FuturesCancelledError is one of the first, its CommClosedError one of the last.
-    return CancelledError, asyncio.CancelledError, KilledWorker, TimeoutError, OSError
 
 
 @contextmanager
@@ -291,7 +282,7 @@ class Cluster:
     def silent(self, purpose: str) -> dict[str, float]:
         """Return the workers that seem to be stopped or disconnected, and the seconds of silence.
 
-        It must be called every few seconds; see :class:`daskdl.cluster.heartbeats.Heartbeats`.
+        It must be called every few seconds; see :class:`daskdl.cluster.losses.Heartbeats`.
         """
         workers = self._asked(purpose, "identity")["workers"]
         last_seen = {address: float(it["last_seen"]) for address, it in workers.items()}

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from daskdl.compat.distributed_client import wait_for
+from daskdl.compat.dask import wait_for
 
 if TYPE_CHECKING:
     from dask.typing import Key

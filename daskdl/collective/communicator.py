@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from daskdl.collective.codec import Codec, Float32
 from daskdl.collective.exchange import Exchange
 from daskdl.collective.group import Group
-from daskdl.collective.parts import rows_of, slice_of
-from daskdl.collective.payload import Payload
+from daskdl.collective.payload import Payload, rows_of, slice_of
 from daskdl.collective.plan import WHOLE, Span
 from daskdl.collective.reduction import Reduction, arrays_of, empty_rows, rows_in
 from daskdl.collective.rendezvous import Rendezvous

@@ -8,12 +8,18 @@ import time
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from daskdl.collective.errors import BrokenGangError
-from daskdl.collective.transport.comm import CommTransport
+from daskdl.collective.transport.comm import (
+    POLL,
+    BrokenGangError,
+    CommTransport,
+    PeerError,
+    Room,
+    Sends,
+    Transport,
+)
 from daskdl.collective.transport.connecting import plain_socket
-from daskdl.collective.transport.message import POLL, PeerError, Room, Sends, Transport
 from daskdl.collective.transport.plain_socket import PeerSocket, SocketTransport
-from daskdl.compat.distributed_comm import is_plain_tcp
+from daskdl.compat.dask import is_plain_tcp
 
 if TYPE_CHECKING:
     from distributed.comm import Comm

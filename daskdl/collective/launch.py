@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import get_worker
 
-from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
-from daskdl.cluster.failures import TaskError, at_worker
+from daskdl.cluster.failures import TaskError, at_worker, until_done
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.tasks import Place, assign
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.group import Group
 from daskdl.collective.rank_tasks import RankTasks
 from daskdl.collective.rendezvous import Rendezvous
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.collective.transport.comm import BrokenGangError
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.errors import ClusterError, SettingsError
 
 if TYPE_CHECKING:

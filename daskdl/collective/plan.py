@@ -1,6 +1,6 @@
 """Plan: which part of which partial sum each rank sends to whom, along the canonical tree.
 
-A node of the tree (see :mod:`daskdl.collective.tree`) is a sum over the shards below it. The ranks
+A node of the tree (see :func:`fold`) is a sum over the shards below it. The ranks
 of these shards hold it in pieces. To add two nodes, each piece of one meets the piece of the other
 over the same numbers: one of the two ranks sends, the other adds. The tree decides what is added,
 the ranks only where.
@@ -11,13 +11,13 @@ and its message is sent all the same, since it carries loss and counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
-from daskdl.collective.tree import fold
+T = TypeVar("T")
 
 #: (level, first shard) of a sum of the tree.
 Node = tuple[int, int]
@@ -270,3 +270,42 @@ def _backwards(reduce: list[list[ReduceRound]], root: Holders) -> list[list[Gath
         for m, round_ in enumerate(rounds_of):
             gather[m].append(round_)
     return gather
+
+
+def fold(leaves: Sequence[T | None], combine: Callable[[int, int, T, T], T]) -> list[T]:
+    """Combine neighbours level by level until at most two are left.
+
+    The shape depends only on ``len(leaves)`` and on which leaves are None, so that floating-point
+    sums have the same bits on any number of workers. It is the pairing of recursive halving.
+
+    Parameters
+    ----------
+    leaves : sequence
+        One leaf for each shard; None if the shard has nothing to add.
+    combine : callable
+        ``combine(level, shard, left, right)``; ``level`` counts from 1, and ``shard`` is the first
+        one below ``left``.
+
+    Returns
+    -------
+    list
+        The operands of the last sum, one or two; none if all leaves are None.
+
+    Examples
+    --------
+    >>> fold(["a", "b", "c", None, "e"], lambda level, shard, left, right: f"({left}{right})")
+    ['((ab)c)', 'e']
+    """
+    nodes, level = list(leaves), 0
+    while len(nodes) > 2:
+        level += 1
+        above: list[T | None] = []
+        for i in range(0, len(nodes), 2):
+            left = nodes[i]
+            right = nodes[i + 1] if i + 1 < len(nodes) else None
+            if left is None or right is None:
+                above.append(right if left is None else left)
+            else:
+                above.append(combine(level, i << (level - 1), left, right))
+        nodes = above
+    return [node for node in nodes if node is not None]

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from concurrent import futures as concurrent
 from typing import TYPE_CHECKING, Any
 
-from daskdl.cluster.client import Cluster, lost
+from daskdl.cluster.client import Cluster
+from daskdl.cluster.failures import lost
 from daskdl.cluster.settings import seconds
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.group import Group
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.errors import ClusterError
 
 if TYPE_CHECKING:

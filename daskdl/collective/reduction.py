@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from daskdl.collective.codec import Codec, Float32
-from daskdl.collective.parts import UNIT, rows_of, slice_of
-from daskdl.collective.payload import Header, Payload, Vector, add_headers
+from daskdl.collective.payload import UNIT, Header, Payload, Vector, add_headers, rows_of, slice_of
 from daskdl.collective.plan import WHOLE, Node, Plan, ReduceRound, Span
 from daskdl.kernels.vectors.arithmetic import copy_to
 from daskdl.rows import Rows

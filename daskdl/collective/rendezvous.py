@@ -16,7 +16,7 @@ from distributed.comm import connect
 from distributed.core import Status
 from distributed.protocol import to_serialize
 
-from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.transport.comm import BrokenGangError
 
 if TYPE_CHECKING:
     from distributed import Worker

@@ -1,6 +1,6 @@
 """numba's private names: kernels with copies of their callees, and a cache for many machines.
 
-Checked in numba 0.61.0 and 0.68.1.
+``cgutils`` and ``excinfo_ptr_t`` are its helpers for LLVM code. Checked in numba 0.61.0 and 0.68.1.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any
 
 import llvmlite.binding
 from llvmlite.binding import Linkage, parse_assembly
+from numba.core import cgutils as cgutils
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.callconv import excinfo_ptr_t as excinfo_ptr_t
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, register_pass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data.functions import Function, take
 from daskdl.data.on_workers.tasks import Graph, graph_of
 from daskdl.data.partition import Batch, Partition
@@ -88,7 +88,7 @@ def delayed(samples: SampleSet, finish: Callable[[Batch], Any]) -> list[Any]:
     """Return a Delayed of ``finish(batch)`` for each partition."""
     from dask.delayed import Delayed
 
-    from daskdl.compat.dask_graph import HighLevelGraph
+    from daskdl.compat.dask import HighLevelGraph
 
     name = f"export-{uuid.uuid4().hex[:12]}"
     recipes = dict(enumerate(samples.recipes))

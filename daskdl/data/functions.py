@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.batches import generator
 from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged
-from daskdl.data.random import generator
 from daskdl.errors import DataError
 from daskdl.masked import unmasked
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.batches import permutation, weighted
 from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
-from daskdl.data.random import permutation, weighted
 
 #: Columns by name: arrays, or Ragged ones, with a common first axis.
 Batch = dict[str, Any]

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.data.batches import interleaved
+from daskdl.data.batches import generator, interleaved
 from daskdl.data.lazy.blocks import refuse_blocks
 from daskdl.data.lazy.derived import select_from
 from daskdl.data.lazy.joined import without_empty
 from daskdl.data.lazy.transformations import Permuted
-from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
 from daskdl.data.windows.windows import Axis, Windows
 from daskdl.errors import SettingsError

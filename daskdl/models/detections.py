@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.detection.boxes import decoded, nms
+from daskdl.kernels.detection import decoded, nms
 from daskdl.kernels.losses.softmax import softmax
 from daskdl.metrics.detection import MeanAveragePrecision
 from daskdl.metrics.metric import Statistics

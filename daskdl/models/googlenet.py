@@ -15,7 +15,7 @@ from daskdl.nn import init
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.pointwise.random import Dropout
-from daskdl.nn.pool.pooling import AdaptiveAvgPool2d, GlobalAvgPool
+from daskdl.nn.pool import AdaptiveAvgPool2d, GlobalAvgPool
 from daskdl.tensor import Tensor
 
 

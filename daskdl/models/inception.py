@@ -16,9 +16,9 @@ from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
 from daskdl.nn.losses.crossentropy import CrossEntropyLoss
 from daskdl.nn.losses.loss import Loss
-from daskdl.nn.norm.norms import LocalResponseNorm
+from daskdl.nn.norm import LocalResponseNorm
 from daskdl.nn.pointwise.random import Dropout
-from daskdl.nn.pool.pooling import AvgPool2d, GlobalAvgPool, MaxPool2d
+from daskdl.nn.pool import AvgPool2d, GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
 #: Channels in each module (table 1): 1x1; 1x1 and 3x3; 1x1 and 5x5; 1x1 after max pooling.

@@ -12,7 +12,7 @@ from daskdl import ops
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.pool.pooling import MaxPool2d
+from daskdl.nn.pool import MaxPool2d
 from daskdl.ops.shape.shape import reshape
 from daskdl.tensor import Tensor
 

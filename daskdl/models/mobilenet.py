@@ -10,7 +10,7 @@ from typing import Any
 
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
-from daskdl.nn.norm.norms import BatchNorm
+from daskdl.nn.norm import BatchNorm
 from daskdl.tensor import Tensor
 
 #: Channels and stride of each block of table 1, at full width.

@@ -11,7 +11,7 @@ import numpy as np
 
 from daskdl.data.ragged import Ragged
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.detection.boxes import match
+from daskdl.kernels.detection import match
 from daskdl.nn.core.module import Module
 from daskdl.nn.losses.loss import Loss, parts
 from daskdl.ops import losses as ops

@@ -15,8 +15,8 @@ from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d
 from daskdl.nn.core.module import Module
 from daskdl.nn.linear import Linear
-from daskdl.nn.norm.norms import BatchNorm
-from daskdl.nn.pool.pooling import GlobalAvgPool, MaxPool2d
+from daskdl.nn.norm import BatchNorm
+from daskdl.nn.pool import GlobalAvgPool, MaxPool2d
 from daskdl.tensor import Tensor
 
 #: Blocks in each of the four stages, and whether they are bottlenecks of three convolutions.

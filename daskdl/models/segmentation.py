@@ -12,8 +12,8 @@ from daskdl.nn import init
 from daskdl.nn.conv.conv import Conv2d, Conv3d, ConvTranspose2d, ConvTranspose3d
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.sequential import Sequential
-from daskdl.nn.norm.norms import BatchNorm
-from daskdl.nn.pool.pooling import MaxPool2d, MaxPool3d
+from daskdl.nn.norm import BatchNorm
+from daskdl.nn.pool import MaxPool2d, MaxPool3d
 from daskdl.tensor import Tensor
 
 

@@ -18,12 +18,12 @@ from daskdl.nn.core.state import *
 from daskdl.nn.linear import *
 from daskdl.nn.lora import *
 from daskdl.nn.losses import *
-from daskdl.nn.norm.norms import *
+from daskdl.nn.norm import *
 from daskdl.nn.pointwise.activations import *
 from daskdl.nn.pointwise.elementwise import *
 from daskdl.nn.pointwise.random import *
-from daskdl.nn.pool.pooling import *
-from daskdl.nn.quantized.model import *
+from daskdl.nn.pool import *
+from daskdl.nn.quantized import *
 from daskdl.nn.recurrent.convlstm import *
 from daskdl.nn.recurrent.recurrent import *
 from daskdl.nn.shape.merge import *

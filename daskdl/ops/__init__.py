@@ -6,7 +6,7 @@ ShapeError that names them; invalid settings raise a SettingsError.
 
 from types import ModuleType as _ModuleType
 
-from daskdl.ops.attention.attention import *
+from daskdl.ops.attention import *
 from daskdl.ops.conv.conv import *
 from daskdl.ops.conv.conv_transpose import *
 from daskdl.ops.conv.unfold import *

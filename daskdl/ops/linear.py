@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.products.precise import product_of
+from daskdl.kernels.tiles.matmul import product_of
 from daskdl.kernels.vectors.arithmetic import add_bias, bias_gradient
 from daskdl.tensor import Array, op
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 import numpy as np
 
-from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import awaitable
-from daskdl.cluster.failures import for_caller, naming
+from daskdl.cluster.failures import for_caller, naming, until_done
 from daskdl.cluster.processors import precision_on, threads_of_task
-from daskdl.compat.dask_graph import TaskRef
+from daskdl.compat.dask import TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.functions import name_of, take
 from daskdl.data.nested import nested
@@ -28,7 +27,7 @@ from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call
-from daskdl.nn.quantized.model import float_precision
+from daskdl.nn.quantized import float_precision
 from daskdl.predict.arguments import as_samples, check_samples, metrics_by_name, whole
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor

@@ -18,7 +18,7 @@ from daskdl.data.nested import is_nested
 from daskdl.errors import DaskdlError, DataError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import each, parts_of
-from daskdl.nn.quantized.model import float_precision
+from daskdl.nn.quantized import float_precision
 from daskdl.predict import partitions
 from daskdl.predict.arguments import encoder_of, whole
 from daskdl.predict.kept import held_by_workers, predictor_of

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.cluster.failures import until_done
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.nested import has, nested
 from daskdl.data.on_workers.shards import spread
@@ -36,7 +36,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     For a model with several results it is a tuple or dict of arrays. If the number of samples is
     known only after loading, the chunks' lengths are unknown.
     """
-    from daskdl.compat.dask_graph import HighLevelGraph
+    from daskdl.compat.dask import HighLevelGraph
 
     one = samples.head(predictor.few)
     if not has(one, "x"):

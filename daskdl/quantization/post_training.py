@@ -14,7 +14,7 @@ from daskdl.errors import DataError, SettingsError
 from daskdl.kernels.int8.scale import scale_of
 from daskdl.names import nearest
 from daskdl.nn import Graph, Linear, Module, Quantized
-from daskdl.nn.quantized.model import takes_int8
+from daskdl.nn.quantized import takes_int8
 from daskdl.predict import predict
 from daskdl.predict.predictor import Predictor, copy_of
 from daskdl.quantization.graphs import layers_of, with_int8

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data import SampleSet
+from daskdl.data.batches import generator
 from daskdl.data.partition import Batch, Indices, Partition
-from daskdl.data.random import generator
 from daskdl.data.recipe import Arrays, Excerpt
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.memory import empty

@@ -9,7 +9,7 @@ import numpy as np
 import pyproj
 from numpy.typing import NDArray
 
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 if TYPE_CHECKING:
     from nowcast.cells.track import Cell

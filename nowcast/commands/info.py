@@ -47,7 +47,7 @@ def info(
 
 def _facts(path: Path) -> dict[str, Any]:
     from nowcast.forecasters.file import open_fields
-    from nowcast.model.saved import FILE
+    from nowcast.model.model import FILE
     from nowcast.radar.plainfile import is_zarr
     from nowcast.rain.store import damage_named
 
@@ -200,6 +200,6 @@ def _field_facts(dataset: xr.Dataset, along: str) -> dict[str, Any]:
 
 
 def _text(time: np.datetime64) -> str:
-    from nowcast.rain.utc import utc_text
+    from nowcast.rain.texts import utc_text
 
     return f"{utc_text(time)}Z"

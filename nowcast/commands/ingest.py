@@ -120,7 +120,7 @@ def ingest(
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
-    from nowcast.rain.utc import parse_utc
+    from nowcast.rain.texts import parse_utc
 
     options_given = {
         "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,

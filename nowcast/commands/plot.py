@@ -118,7 +118,7 @@ def _plot_cleaning(
     from nowcast.ingest.settings import IngestSettings
     from nowcast.plot.cleaning import plot_cleaning
     from nowcast.radar import reader
-    from nowcast.rain.utc import parse_utc, utc_text
+    from nowcast.rain.texts import parse_utc, utc_text
 
     settings = IngestSettings.of(clean=steps, freezing=freezing)
     headers = [reader.read_header(path) for path in paths]
@@ -188,7 +188,7 @@ def _names(opened: dict[Path, xr.Dataset]) -> list[str]:
 
 def _check_start(first: Path, one: xr.Dataset, path: Path, other: xr.Dataset) -> None:
     """Raise a DataError unless two forecasts start at the same time."""
-    from nowcast.rain.utc import utc_text
+    from nowcast.rain.texts import utc_text
 
     start, start_of_other = (d["forecast_reference_time"].values for d in (one, other))
     if start != start_of_other:
@@ -206,7 +206,7 @@ def _around(
     Either is None if the rain store has none, as for a forecast that was made just now.
     """
     from nowcast.rain.grid import Grid
-    from nowcast.rain.utc import utc_text
+    from nowcast.rain.texts import utc_text
 
     grid, other = (
         Grid.from_dataset(made, where=str(forecast)),

@@ -85,7 +85,7 @@ def predict(
     from nowcast.model.calibration import read_table
     from nowcast.rain.identity import is_simulated
     from nowcast.rain.store import opened_rain
-    from nowcast.rain.utc import utc_text
+    from nowcast.rain.texts import utc_text
 
     minutes = lead_minutes(lead)
     rates = numbers("--thresholds", thresholds) if thresholds else ()
@@ -135,7 +135,7 @@ def _predict_each(
 ) -> None:  # fmt: skip
     """Write a forecast from each frame of a stretch into a folder."""
     from nowcast.forecasters.series import predict_each
-    from nowcast.rain.utc import parse_utc
+    from nowcast.rain.texts import parse_utc
 
     begin = np.datetime64("0001") if first is None else parse_utc("--from", first)
     end = np.datetime64("9999") if last is None else parse_utc("--to", last)

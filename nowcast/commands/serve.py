@@ -10,7 +10,7 @@ import typer
 
 from daskdl.errors import DataError, SettingsError, needed
 from nowcast.commands.talk import progress_bar, say
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 if TYPE_CHECKING:
     from nowcast.web.folder import Folder

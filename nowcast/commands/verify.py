@@ -253,7 +253,7 @@ def stretch(
 ) -> xr.Dataset:
     """Return the part of a store that is scored, and warn when the model knows some of it."""
     from nowcast.rain.identity import name_of
-    from nowcast.rain.utc import parse_utc, utc_text
+    from nowcast.rain.texts import parse_utc, utc_text
 
     first, last = store["time"].values[[0, -1]].astype("datetime64[s]")
     seen = []

@@ -20,7 +20,6 @@ from nowcast.commands.talk import print_json, say
 if TYPE_CHECKING:
     from nowcast.live.office import Office
 
-
 #: Seconds between the two looks of --once.
 PAUSE = 1.0
 
@@ -112,7 +111,7 @@ def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     """Return the settings of a file; options of the command line replace them."""
     from nowcast.live.office import Office
     from nowcast.live.settings import Alerts, checked, read_yaml
-    from nowcast.rain.settings import load_yaml
+    from nowcast.rain.texts import load_yaml
 
     values = {} if config is None else load_yaml(config)
     grid = {name: options.pop(name) for name in ("size", "spacing") if name in options}

@@ -12,7 +12,7 @@ from nowcast.forecasters.forecast import Forecast
 from nowcast.rain.cf import CONVENTIONS, RAIN_RATE, history_line
 from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import lead_step
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 
 def forecast_dataset(

@@ -24,7 +24,7 @@ from nowcast.model.split import frames_ahead, minutes
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.identity import path_of
 from nowcast.rain.store import lead_step, time_step
-from nowcast.rain.utc import parse_utc, utc_text
+from nowcast.rain.texts import parse_utc, utc_text
 
 LATEST = "latest"
 #: How far in the future a clock may set a frame for it to be the latest one.

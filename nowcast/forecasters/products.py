@@ -14,7 +14,7 @@ from daskdl.errors import needed
 from daskdl.files import replacing
 from nowcast.radar.maps.grib import load_eccodes
 from nowcast.rain.grid import Grid
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 
 def require_rasterio() -> None:

@@ -14,7 +14,7 @@ from daskdl.files import remove
 from nowcast.forecasters.forecaster import Forecaster
 from nowcast.forecasters.predict import predict_to
 from nowcast.rain.store import open_rain, opened_rain
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -36,7 +36,7 @@ from nowcast.ingest.sources import (
     target_grid,
     typical,
 )
-from nowcast.mosaic.calibration import Calibration
+from nowcast.mosaic import Calibration
 from nowcast.quality.bright_band import freezing_levels
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate

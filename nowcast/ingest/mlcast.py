@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from nowcast.rain.cf import TIME, TIME_ENCODING
-from nowcast.rain.settings import wrong_setting
 from nowcast.rain.store import open_rain, time_step, write_zarr
+from nowcast.rain.texts import wrong_setting
 
 VALIDATOR = "0.4.0"
 #: Forms that the convention requires, and their descriptions.

@@ -20,7 +20,7 @@ from nowcast.ingest.report import IngestReport
 from nowcast.ingest.scan import Scan, group_scans, nearest
 from nowcast.ingest.settings import IngestSettings
 from nowcast.ingest.sources import store_attributes
-from nowcast.mosaic.merge import Float, View, merge, motion_between, moved
+from nowcast.mosaic import Float, View, merge, motion_between, moved
 from nowcast.radar.header import Header, Site
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid

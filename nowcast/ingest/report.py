@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from daskdl.errors import DataError
 from nowcast.ingest.gridding import Coverage
 from nowcast.ingest.rain_map import Failure
-from nowcast.mosaic.calibration import Calibration, offsets
+from nowcast.mosaic import Calibration, offsets
 from nowcast.radar.plainfile import WHOLE
 
 log = logging.getLogger("nowcast.ingest")

@@ -22,7 +22,7 @@ from nowcast.quality.clean import DEFAULT, GIVEN, RHOHV, STEPS
 from nowcast.radar.header import Site
 from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
-from nowcast.rain.settings import wrong_setting
+from nowcast.rain.texts import wrong_setting
 
 
 class IngestSettings(BaseModel):

@@ -23,7 +23,7 @@ from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import latest_of, predict
 from nowcast.live.recalibration import NAME, Recalibration, Verdict, before, fit, judge
 from nowcast.rain.grid import mean_spacing
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 from nowcast.verification.case import CaseSums, Totals, score_case
 from nowcast.verification.findings import findings, lead_texts
 from nowcast.verification.pool import RELIABILITY_BINS, add_totals, pool

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from daskdl.errors import SettingsError
 from daskdl.names import nearest
-from nowcast.rain.settings import load_yaml, wrong_setting
+from nowcast.rain.texts import load_yaml, wrong_setting
 
 
 def _minutes(value: Any) -> Any:

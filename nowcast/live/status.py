@@ -18,7 +18,7 @@ import numpy as np
 from daskdl.errors import DaskdlError
 from daskdl.files import replacing
 from nowcast.rain.store import open_rain
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 COUNTS = ("scans", "repeated", "late", "forecasts", "fallbacks")
 #: The counts that are also in ``latest.json``.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.cluster.bounded import Died, in_order, in_task
-from daskdl.data.random import generator
+from daskdl.data.batches import generator
 from daskdl.errors import ClusterError, DataError
 from daskdl.files import replacing
 from nowcast.lagrangian.blocks import Surroundings

@@ -9,9 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from daskdl.errors import DataError
-from nowcast.model.model import NowcastModel
+from nowcast.model.model import FILE, NowcastModel
 from nowcast.model.moving.model import MovingModel
-from nowcast.model.saved import FILE
 from nowcast.model.split import minutes
 
 Model: TypeAlias = NowcastModel | MovingModel

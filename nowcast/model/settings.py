@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daskdl.errors import SettingsError
-from nowcast.rain.settings import load_yaml, wrong_setting
+from nowcast.rain.texts import load_yaml, wrong_setting
 
 
 class TrainSettings(BaseModel):

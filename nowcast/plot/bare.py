@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskdl.files import replacing
 from nowcast.plot.figure import COLOURS, EXTREME, LEVELS, MISSING, PROBABILITIES, PROBABILITY_LEVELS
 from nowcast.rain.grid import Grid
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.batches import generator
 from daskdl.data.lazy.joined import even_bounds
-from daskdl.data.random import generator
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 from nowcast.rain.frames import FrameSource, WindowRecipe

@@ -22,7 +22,7 @@ from nowcast.plot.place import Place
 from nowcast.rain.grid import Grid
 from nowcast.rain.identity import is_simulated
 from nowcast.rain.store import in_order, open_stored
-from nowcast.rain.utc import utc_text
+from nowcast.rain.texts import utc_text
 from nowcast.sums.areas import Areas
 
 #: Largest number of hours and frames of observed rain shown before the forecast.

@@ -19,7 +19,7 @@ from ci.bench.skill.scores import THRESHOLDS, Forecast, Scores, score
 from ci.bench.skill.table import by_source
 from daskdl.errors import SettingsError
 from nowcast.verification.probability import brier_parts
-from tests.nowcast.fields import storms, translation
+from tests.nowcast.stores import storms, translation
 
 
 def field(seed: int) -> np.ndarray:

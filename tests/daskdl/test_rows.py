@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.rows import Rows
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 N = 12
 

@@ -17,8 +17,8 @@ from nowcast.cli import app, main
 from nowcast.ingest.settings import IngestSettings
 from nowcast.model.folder import load_model
 from tests.nowcast.commands.test_train import FIXED
-from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
+from tests.nowcast.stores import translation
 
 #: A job in the background starts with Ctrl-C ignored; this program handles it again.
 PROGRAM = """

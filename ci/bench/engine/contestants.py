@@ -184,7 +184,7 @@ def by_comm(client: Client) -> Iterator[None]:
 
     def replace(sockets: bool) -> None:
         from daskdl.collective import exchange
-        from daskdl.compat.distributed_comm import is_plain_tcp
+        from daskdl.compat.dask import is_plain_tcp
 
         exchange.is_plain_tcp = is_plain_tcp if sockets else lambda comm: False
 

@@ -29,7 +29,7 @@ import numpy as np
 
 from ci.bench.timing import write_json
 from daskdl.cluster.settings import seconds as duration
-from daskdl.collective.parts import UNIT
+from daskdl.collective.payload import UNIT
 from daskdl.data import SampleSet
 from daskdl.nn import MSELoss
 from daskdl.optim import SGD

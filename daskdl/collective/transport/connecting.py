@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from daskdl.collective.transport.plain_socket import PeerSocket
-from daskdl.compat.distributed_comm import stream_of, take_socket
+from daskdl.compat.dask import stream_of, take_socket
 
 if TYPE_CHECKING:
     from distributed.comm import Comm

@@ -20,7 +20,7 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
-from daskdl.collective.transport.message import POLL, Array, Head, PeerError, Room, Sends, check
+from daskdl.collective.transport.comm import POLL, Array, Head, PeerError, Room, Sends, check
 from daskdl.collective.transport.shared_memory import WORTH, SharedMemory
 
 # Bytes of the text that follows, where the arrays are, and bytes of new shared memory, 0 for none.

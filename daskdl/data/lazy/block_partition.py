@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.batches import generator
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import concatenated
-from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
 
 #: Blocks that are mixed with each other: as many again are being read meanwhile.

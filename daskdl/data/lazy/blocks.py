@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.data.batches import generator
 from daskdl.data.lazy.block_partition import MIXED, BlockPartition
 from daskdl.data.lazy.derived import Derived, part_of
 from daskdl.data.lazy.joined import cut, even_bounds
-from daskdl.data.random import generator
 from daskdl.data.recipe import Loadable, Recipe, version_of_all
 from daskdl.errors import SettingsError
 

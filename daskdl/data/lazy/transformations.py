@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.batches import generator
 from daskdl.data.functions import Function, checked, name_of, take
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import concatenated
-from daskdl.data.random import generator
 from daskdl.data.recipe import Arrays, Positions
 from daskdl.errors import DataError
 

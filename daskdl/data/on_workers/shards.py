@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import naming
 from daskdl.cluster.tasks import Place, assign
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.on_workers.tasks import graph_of, run
 from daskdl.data.partition import Partition

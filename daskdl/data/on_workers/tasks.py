@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from daskdl.cluster.current import current_client, is_future
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data.lazy.counting import Uncounted, count_of
 from daskdl.data.lazy.derived import Derived, Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
@@ -183,7 +183,7 @@ def submitted(
     client: Client, graph: Graph, keys: Sequence[Key], workers: Sequence[str] | None = None
 ) -> list[Future]:
     """Hand a graph to the scheduler, for all workers or for some."""
-    from daskdl.compat.dask_graph import HighLevelGraph, MaterializedLayer
+    from daskdl.compat.dask import HighLevelGraph, MaterializedLayer
 
     whole = HighLevelGraph({"daskdl": MaterializedLayer(graph)}, {"daskdl": set()})
     others = True if workers else None  # none of these may be there any more

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.cluster.current import is_future
-from daskdl.compat.dask_graph import Alias, Task, TaskRef
+from daskdl.compat.dask import Alias, Task, TaskRef
 from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.lazy.transformations import itself

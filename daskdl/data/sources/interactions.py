@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskdl.data.batches import generator
 from daskdl.data.partition import Batch
-from daskdl.data.random import generator
 from daskdl.errors import DataError, SettingsError
 
 Ids = NDArray[np.int64]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.batches import generator
 from daskdl.data.lazy.joined import without_empty
 from daskdl.data.lazy.transformations import stretches
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.partition import Batch, Partition
-from daskdl.data.random import generator
 from daskdl.data.recipe import Recipe
 from daskdl.data.sources.zarr import in_partitions
 from daskdl.data.windows.grid import check_alike, unnamed, windows_of

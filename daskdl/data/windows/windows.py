@@ -14,7 +14,7 @@ import numpy as np
 from dask import is_dask_collection
 from numpy.typing import NDArray
 
-from daskdl.compat.dask_graph import Task
+from daskdl.compat.dask import Task
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe, Schema

@@ -19,7 +19,7 @@ from daskdl.nn.core.arguments import parts_of
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.modelfile import checked_target
 from daskdl.nn.core.module import Module
-from daskdl.nn.quantized.model import Quantized
+from daskdl.nn.quantized import Quantized
 from daskdl.tensor import Tensor
 
 #: Version of the operator set in written files.

@@ -15,7 +15,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.finish import kinds, write_finished
 from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.llvm import BYTE, I64, load, store, whole

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.int8.arithmetic import Words, parts_of, way_of
 from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.llvm import (

@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.runtime.llvm import FLOAT, I32, all_lanes, whole
 
 #: Numbers of a vector; rows of pixels need as many spare numbers at their end.

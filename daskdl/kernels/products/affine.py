@@ -31,9 +31,9 @@ from daskdl.kernels.products.microkernel import (
     multiply_few,
     multiply_finished,
 )
-from daskdl.kernels.products.precise import precision_of
 from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime.jit import jit
+from daskdl.kernels.runtime.precision import precision_of
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 from daskdl.kernels.tiles import product

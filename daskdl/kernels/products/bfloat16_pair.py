@@ -16,8 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_compiler import features
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils, features
 from daskdl.kernels.runtime.llvm import BYTE, FLOAT, I32, called, fma, lanes_below, load, store
 
 _UPPER = 0xFFFF0000

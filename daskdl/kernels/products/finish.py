@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import (
     BYTE,

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
 from daskdl.kernels.products.microkernel import COLUMNS, LANES, LINE
 from daskdl.kernels.runtime.jit import jit

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
+from daskdl.compat.numba_compiler import cgutils, excinfo_ptr_t
 from daskdl.kernels.runtime.llvm import BYTE, I32, I64
 
 #: Type of functions from :func:`lay_out`: (kernel, arguments, which, start, stop) to a status.

@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 
 I8, I32, I64, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 BYTE = I8.as_pointer()

@@ -14,6 +14,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from daskdl.compat.numba_compiler import features
 from daskdl.errors import SettingsError
@@ -23,6 +27,9 @@ logger = logging.getLogger(__name__)
 #: Names of the precisions; "bf16" stands for one of the next two, depending on the processor.
 PRECISIONS = ("float32", "bf16", "bf16-pairs", "bf16-tiles")
 
+#: Least features, in and out, of a layer with products in bfloat16. With fewer, products take no
+#: time, and a layer with few results is the last one, whose digits matter.
+LEAST = 16
 
 #: Linux's system call arch_prctl, its request for a processor state, and the state of AMX's tiles.
 _ARCH_PRCTL, _REQUEST, _TILE_DATA = 158, 0x1023, 18
@@ -55,6 +62,12 @@ _local = _Local()
 def precision() -> str:
     """Return the precision of this thread's products: "float32", "bf16-pairs" or "bf16-tiles"."""
     return _local.name
+
+
+def precision_of(*weights: NDArray[Any]) -> str:
+    """Return the current precision of products with these weights, matrices."""
+    wide = all(w.dtype == np.float32 and min(w.shape) >= LEAST for w in weights)
+    return precision() if wide else "float32"
 
 
 def resolved(name: str, tiles: bool | None = None) -> str:

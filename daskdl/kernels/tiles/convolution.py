@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.finish import finish_of
-from daskdl.kernels.products.precise import LEAST
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import LEAST
 from daskdl.kernels.tiles import gradient
 from daskdl.kernels.tiles.instructions import BLOCK
 from daskdl.kernels.tiles.positions import Positions, positions_of

@@ -1,4 +1,4 @@
-"""Matrix products in the order of AMX's tiles."""
+"""Matrix products in the order of AMX's tiles, and the product in the thread's precision."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.products import bfloat16
+from daskdl.kernels.products import matmul as float32
 from daskdl.kernels.products.finish import finish_of
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import precision_of
 from daskdl.kernels.tiles.gradient import weight_gradient
 from daskdl.kernels.tiles.instructions import BLOCK
 from daskdl.kernels.tiles.positions import Positions, positions_of
@@ -62,3 +65,9 @@ def _rows(a: Array, panels: Panels, columns: int) -> Array:
     bias = np.zeros(len(panels) * BLOCK, np.float32)
     work_of(a[None, None], panels, rows_positions(len(a)), four, finish_of(four, bias))()
     return y
+
+
+def product_of(weight: NDArray[Any]) -> Any:
+    """Return the function ``product(a, b, out=None)`` for a layer's weights and their gradient."""
+    products = {"bf16-pairs": bfloat16.matmul, "bf16-tiles": matmul}
+    return products.get(precision_of(weight), float32.matmul)

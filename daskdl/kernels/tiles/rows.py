@@ -6,7 +6,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from daskdl.compat.numba_core import cgutils
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.bfloat16 import round_row
 from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
 from daskdl.kernels.products.microkernel import address

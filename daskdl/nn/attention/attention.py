@@ -15,7 +15,7 @@ from daskdl.nn.core.module import Module
 from daskdl.nn.core.parameter import generator, glorot
 from daskdl.nn.core.state import next_draw
 from daskdl.nn.linear import Linear
-from daskdl.nn.norm.norms import LayerNorm
+from daskdl.nn.norm import LayerNorm
 from daskdl.nn.pointwise.activations import GELU, ReLU
 from daskdl.nn.pointwise.random import Dropout
 from daskdl.ops.pointwise.arithmetic import add

@@ -12,7 +12,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.packed import packed
-from daskdl.kernels.products.precise import precision_of
+from daskdl.kernels.runtime.precision import precision_of
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.prepared import Folded, Prepared, Taken, rows_of
 from daskdl.nn.inference.rules import extension

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError, ShapeError
-from daskdl.kernels.detection.boxes import nms
+from daskdl.kernels.detection import nms
 from daskdl.nn.operators.table import (
     Call,
     Value,

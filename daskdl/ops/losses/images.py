@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError, needed
-from daskdl.kernels.detection.boxes import hard_negatives
+from daskdl.kernels.detection import hard_negatives
 from daskdl.kernels.losses import crossentropy as weighted
 from daskdl.kernels.losses import regression as kernels
 from daskdl.kernels.losses.softmax import cross_entropy, log_softmax
@@ -189,7 +189,7 @@ def multibox(
     logits : array (N, P, classes + 1)
         Logits of nothing, and of each class.
     classes : int64 (N, P)
-        0 for nothing to find, see :func:`daskdl.kernels.detection.boxes.match`.
+        0 for nothing to find, see :func:`daskdl.kernels.detection.match`.
     target : array (N, P, 4)
         Offsets to find.
     ratio : float

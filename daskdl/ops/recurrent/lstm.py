@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import lstm as kernel
 from daskdl.kernels.recurrent.rnn import run, run_back
+from daskdl.kernels.runtime.precision import precision_of
+from daskdl.kernels.tiles.matmul import product_of
 from daskdl.ops.shape.sequence import Steps, check, flat, standard, start_of, to_inputs
 from daskdl.tensor import Array, op
 

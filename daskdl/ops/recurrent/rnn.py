@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.products.precise import precision_of, product_of
 from daskdl.kernels.recurrent import gru as gru_kernel
 from daskdl.kernels.recurrent import rnn as kernel
+from daskdl.kernels.runtime.precision import precision_of
+from daskdl.kernels.tiles.matmul import product_of
 from daskdl.ops.shape.sequence import Steps, check, flat, standard, start_of, to_inputs
 from daskdl.ops.shape.shape import concatenate
 from daskdl.tensor import Array, Tensor, op

@@ -3,8 +3,7 @@
 from daskdl.optim.schedules.curves import Cosine, InverseTime, Polynomial
 from daskdl.optim.schedules.phases import OneCycle, Sequence, Warmup
 from daskdl.optim.schedules.plateau import Plateau
-from daskdl.optim.schedules.schedule import Schedule
-from daskdl.optim.schedules.steps import Exponential, MultiStep, Step
+from daskdl.optim.schedules.schedule import Exponential, MultiStep, Schedule, Step
 
 __all__ = [
     "Cosine",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import DataError
-from daskdl.kernels.detection.boxes import nms
+from daskdl.kernels.detection import nms
 from daskdl.predict.arguments import whole, wrong
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from dask.utils import format_time
 
-from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
+from daskdl.compat.dask import HighLevelGraph, Task, TaskRef
 from daskdl.data.on_workers.tasks import submitted
 from daskdl.predict.scenes.tasks import Target
 from daskdl.predict.scenes.tiles import Place, Tiling

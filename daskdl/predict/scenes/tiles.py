@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from daskdl.compat.dask_graph import HighLevelGraph, Task, TaskRef
+from daskdl.compat.dask import HighLevelGraph, Task, TaskRef
 from daskdl.errors import SettingsError
 from daskdl.predict.kept import held_by_workers
 from daskdl.predict.partitions import only

@@ -11,7 +11,7 @@ from typing import Any
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.failures import TaskError
 from daskdl.cluster.tasks import Place
-from daskdl.compat.dask_graph import Task
+from daskdl.compat.dask import Task
 from daskdl.stream.queues.records import Partition
 from daskdl.stream.worker.host import run_session
 from daskdl.stream.worker.model_file import ModelFile

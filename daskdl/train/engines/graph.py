@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from daskdl.collective.tree import fold
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.collective.plan import fold
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.train.engines import step, whole_batch

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.cluster.failures import for_caller
-from daskdl.collective.tree import fold
+from daskdl.collective.plan import fold
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.data.on_workers.shards import load_shard

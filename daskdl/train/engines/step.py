@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from daskdl.cluster.failures import naming
 from daskdl.collective.codec import round_in_place
+from daskdl.data.batches import generator
 from daskdl.data.nested import nested
 from daskdl.data.partition import Batch, Indices, Partition
-from daskdl.data.random import generator
 from daskdl.errors import SettingsError, TrainingError
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import computing_in

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from daskdl.collective.parts import rows_of
+from daskdl.collective.payload import rows_of
 from daskdl.collective.plan import WHOLE, Span
 from daskdl.nn.core.joined import Joined
 from daskdl.optim import Method

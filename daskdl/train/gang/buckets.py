@@ -17,10 +17,9 @@ import numpy as np
 
 from daskdl.collective.codec import codec_of
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.errors import BrokenGangError
-from daskdl.collective.parts import slice_of
-from daskdl.collective.payload import Payload
+from daskdl.collective.payload import Payload, slice_of
 from daskdl.collective.reduction import Reduction
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.arithmetic import copy_to, times
 from daskdl.nn import Module

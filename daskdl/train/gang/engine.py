@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.settings import n_bytes, seconds
 from daskdl.cluster.tasks import Place
-from daskdl.collective.parts import UNIT
+from daskdl.collective.payload import UNIT
 from daskdl.collective.rendezvous import Rendezvous
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
 from daskdl.errors import ClusterError

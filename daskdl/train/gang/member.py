@@ -13,8 +13,8 @@ import numpy as np
 from distributed import get_worker
 
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.rendezvous import Rendezvous
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.data.batches import Share
 from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.threads import thread_budget

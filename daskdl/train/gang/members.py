@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.collective.group import Group
-from daskdl.collective.parts import UNIT, join, slice_of, split
+from daskdl.collective.payload import UNIT, join, slice_of, split
 from daskdl.kernels.runtime.memory import empty
 from daskdl.train.engines.tables import Tables
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.parts import join
+from daskdl.collective.payload import join
 from daskdl.data.batches import Share
 from daskdl.predict.measures import Measured, plain, statistics_of
 from daskdl.train.engines.job import Job

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskdl.collective.codec import codec_of
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.parts import join, rows_of, slice_of, split
+from daskdl.collective.payload import join, rows_of, slice_of, split
 from daskdl.collective.plan import Span
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import copied, copy_to

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from nowcast.lagrangian.blocks import enlarge, softened
 from nowcast.lagrangian.cascade import Arrival, Cascade
 from nowcast.lagrangian.exceedance import THRESHOLDS, MarginTable
+from nowcast.model.model import Saved
 from nowcast.model.moving.features import CHANNELS, FRAMES, cell_side, features
 from nowcast.model.moving.networks import Averaged
-from nowcast.model.saved import Saved
 from nowcast.model.settings import TrainSettings, check_lead
 from nowcast.model.split import Split
 

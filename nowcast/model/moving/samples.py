@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data import Arrays, Recipe
-from daskdl.data.random import generator
+from daskdl.data.batches import generator
 from daskdl.data.recipe import Loadable
 from nowcast.lagrangian.blocks import enlarge
 from nowcast.lagrangian.cascade import Arrival, Cascade, arrivals

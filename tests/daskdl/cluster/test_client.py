@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
-from daskdl.cluster.client import Cluster, lost
+from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
+from daskdl.cluster.failures import lost
 from daskdl.cluster.tasks import Place
-from daskdl.compat.dask_graph import Task, TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.errors import ClusterError
 from tests.daskdl.clusters import small
 

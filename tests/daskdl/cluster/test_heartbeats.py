@@ -11,7 +11,7 @@ import distributed  # noqa: F401  registers the exceptions that exist by then wi
 import pytest
 
 from daskdl.cluster.failures import TaskError
-from daskdl.cluster.heartbeats import Heartbeats, interval
+from daskdl.cluster.losses import Heartbeats, interval
 from daskdl.errors import TrainingError
 
 

@@ -18,13 +18,11 @@ from daskdl.collective.codec import (
     round_in_place,
 )
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.group import Group
-from daskdl.collective.parts import rows_of, slice_of, split
-from daskdl.collective.payload import Payload
-from daskdl.collective.plan import plans
+from daskdl.collective.payload import Payload, rows_of, slice_of, split
+from daskdl.collective.plan import fold, plans
 from daskdl.collective.reduction import Reduction
-from daskdl.collective.tree import fold
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.rows import Rows
 from tests.daskdl.collective.pairs import over_sockets
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.rendezvous import Mailbox
+from daskdl.collective.transport.comm import BrokenGangError
 from tests.daskdl.collective.pairs import Pair, pair
 
 

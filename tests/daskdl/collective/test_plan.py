@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.collective.group import Group, broadcast_tree
-from daskdl.collective.parts import UNIT, join, rows_of, slice_of, split
-from daskdl.collective.payload import Payload
-from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, joined, plans
+from daskdl.collective.payload import UNIT, Payload, join, rows_of, slice_of, split
+from daskdl.collective.plan import WHOLE, Node, Plan, Span, additions, fold, joined, plans
 from daskdl.collective.reduction import Reduction
-from daskdl.collective.tree import fold
 
 Nodes = dict[Node, list[tuple[Span, str]]]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from distributed.comm import connect
 
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.rendezvous import Rendezvous
+from daskdl.collective.transport.comm import BrokenGangError
 from tests.daskdl.collective.pairs import Pair, pair
 
 

@@ -13,15 +13,21 @@ import pytest
 from distributed import Client, Lock, WorkerPlugin
 from distributed.comm import connect, listen
 
-from daskdl.compat.dask_graph import Alias, HighLevelGraph, MaterializedLayer, Task, TaskRef
-from daskdl.compat.distributed_client import (
+from daskdl.compat.dask import (
+    Alias,
+    HighLevelGraph,
+    MaterializedLayer,
+    Task,
+    TaskRef,
+    is_plain_tcp,
     scheduler_operation,
     stop_renewing,
+    stream_of,
+    take_socket,
     wait_for,
     worker_operation,
 )
-from daskdl.compat.distributed_comm import is_plain_tcp, stream_of, take_socket
-from daskdl.compat.numba_core import cgutils, excinfo_ptr_t
+from daskdl.compat.numba_compiler import cgutils, excinfo_ptr_t
 from tests.daskdl.clusters import small_client
 
 #: Messages of failed tests.

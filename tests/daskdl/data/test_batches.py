@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.data import Batches
-from daskdl.data.random import generator, permutation
+from daskdl.data.batches import generator, permutation
 from daskdl.errors import DataError, SettingsError
 
 LENGTHS = st.lists(st.integers(0, 20), min_size=1, max_size=6).filter(any)
@@ -123,7 +123,7 @@ def test_no_samples_are_refused():
         Batches([0, 0], 4)
 
 
-DRAW = "from daskdl.data.random import generator; print(generator(3, 'order', 1, 2).random())"
+DRAW = "from daskdl.data.batches import generator; print(generator(3, 'order', 1, 2).random())"
 
 
 @pytest.mark.slow

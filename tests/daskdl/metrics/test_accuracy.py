@@ -22,7 +22,7 @@ from daskdl.metrics import (
     Recall,
     TopKAccuracy,
 )
-from tests.daskdl.cuts import check_cuts
+from tests.daskdl.lossmeans import check_cuts
 
 
 @given(data=st.data(), n=st.integers(1, 30), classes=st.integers(2, 6), k=st.integers(1, 7))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import MeanAveragePrecision
 from daskdl.metrics.detection import COCO, STYLES
-from tests.daskdl.cuts import check_cuts
+from tests.daskdl.lossmeans import check_cuts
 
 
 def draw(seed, images, classes, ties):

@@ -16,7 +16,7 @@ from daskdl import metrics
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.metrics import Mean, exactsum
 from daskdl.metrics.exactsum import exact_sum, mean_of
-from tests.daskdl.cuts import check_cuts
+from tests.daskdl.lossmeans import check_cuts
 
 MADE = [
     metrics.Accuracy(),

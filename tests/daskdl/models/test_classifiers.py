@@ -12,8 +12,7 @@ import pytest
 from daskdl import save
 from daskdl.errors import SettingsError
 from daskdl.models import VGG16, LeNet5, ResNet
-from tests.daskdl.models.published import definition, layers_of
-from tests.daskdl.models.steps import gradient_is_right
+from tests.daskdl.models.checks import definition, gradient_is_right, layers_of
 
 
 def tiny(**settings) -> ResNet:

@@ -11,7 +11,7 @@ from daskdl.models import DeepBit, DeepBitLoss, Turned
 from daskdl.models.vgg import VGG16Trunk
 from daskdl.nn import Flatten, Linear, Module, Sequential, Tanh
 from tests.daskdl.gradients import check_gradient
-from tests.daskdl.models.steps import file_brings_back
+from tests.daskdl.models.checks import file_brings_back
 
 
 class Trunk(Module):

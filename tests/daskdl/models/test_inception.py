@@ -10,8 +10,7 @@ import pytest
 from daskdl.models import AuxiliaryLoss, GoogLeNet, InceptionV1
 from daskdl.models.inception import MODULES
 from daskdl.nn import CrossEntropyLoss
-from tests.daskdl.models.published import definition, layers_of
-from tests.daskdl.models.steps import gradient_is_right
+from tests.daskdl.models.checks import definition, gradient_is_right, layers_of
 
 
 def pictures(side: int) -> np.ndarray:

@@ -15,7 +15,7 @@ from daskdl.models.ncf import NeuMF
 from daskdl.nn import BCEWithLogitsLoss, Module
 from daskdl.nn.losses.loss import Loss
 from daskdl.optim import Adam
-from tests.daskdl.models.steps import file_brings_back
+from tests.daskdl.models.checks import file_brings_back
 
 
 def small(**options):

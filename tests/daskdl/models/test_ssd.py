@@ -9,7 +9,7 @@ from daskdl.data import Ragged
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import MeanAveragePrecision
 from daskdl.models import SSD300, BoxTargets, MobileSSD, PriorBoxes
-from tests.daskdl.models.steps import gradient_is_right
+from tests.daskdl.models.checks import gradient_is_right
 
 #: Filters of torchvision's ssd300_vgg16 by place: of features and of extra.
 FEATURES = {0: (64, 3), 2: (64, 64), 5: (128, 64), 7: (128, 128), 10: (256, 128), 12: (256, 256),
@@ -78,7 +78,7 @@ def test_ssd300_predicts_for_each_of_its_8732_boxes():
 @pytest.mark.slow
 def test_predictions_made_of_targets_are_detected():
     """Detections of offsets and logits that are made of the targets are the targets' boxes."""
-    from daskdl.kernels.detection.boxes import match
+    from daskdl.kernels.detection import match
     from daskdl.models.detections import detections
 
     model, y = tiny(), targets()

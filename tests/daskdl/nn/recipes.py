@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import nn
-from daskdl.nn.quantized.model import int8_of
+from daskdl.nn.quantized import int8_of
 from tests.daskdl.gradients import normal
 
 SEQUENCE, IMAGE, VOLUME = (2, 6, 4), (2, 6, 5, 4), (2, 4, 5, 4, 2)

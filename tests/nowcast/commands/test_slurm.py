@@ -17,9 +17,8 @@ from nowcast.rain.store import open_rain, write_zarr
 from nowcast.simulate import simulate
 from nowcast.simulate.radar import Radar
 from tests.daskdl.test_slurm import has_slurm
-from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
-from tests.nowcast.stores import moving_rain
+from tests.nowcast.stores import moving_rain, translation
 
 pytestmark = [
     pytest.mark.kills,

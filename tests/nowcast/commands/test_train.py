@@ -13,8 +13,8 @@ from nowcast.forecasters import Sprog, forecaster
 from nowcast.forecasters.file import open_forecast
 from nowcast.model.folder import load_model
 from nowcast.model.moving.model import MovingModel
-from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
+from tests.nowcast.stores import translation
 
 #: Settings of a small network of the fixed frame.
 FIXED = (

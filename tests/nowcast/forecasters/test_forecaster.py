@@ -17,8 +17,7 @@ from nowcast.forecasters.predict import predict, predict_to
 from nowcast.forecasters.pysteps import pysteps_installed
 from nowcast.lagrangian.advection import advect
 from nowcast.lagrangian.motion import motion_field
-from tests.nowcast.fields import translation
-from tests.nowcast.stores import moving_rain
+from tests.nowcast.stores import moving_rain, translation
 
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 OWN = [name for name in method_names() if name != "model" and not name.startswith("pysteps")]

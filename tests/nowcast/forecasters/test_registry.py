@@ -11,8 +11,7 @@ from daskdl.errors import DataError, MissingExtraError, SettingsError, ShapeErro
 from nowcast.forecasters import Extrapolation, Persistence, Pysteps, Sprog, forecaster, method_names
 from nowcast.forecasters import pysteps as module
 from nowcast.forecasters.trained import Trained
-from tests.nowcast.fields import translation
-from tests.nowcast.stores import small_model
+from tests.nowcast.stores import small_model, translation
 
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 

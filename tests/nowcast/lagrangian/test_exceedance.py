@@ -18,7 +18,7 @@ from nowcast.lagrangian.exceedance import (
 )
 from nowcast.lagrangian.frames import to_decibel
 from nowcast.lagrangian.ranks import match, ranks
-from tests.nowcast.fields import storms
+from tests.nowcast.stores import storms
 
 PLAIN = MarginTable(
     (1.0,), slope=((2.0, 0.5),), wet=((0.0, 0.0),), offset=((0.0, 0.0),), dry=((0.0, 0.0),)

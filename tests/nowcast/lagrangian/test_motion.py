@@ -10,7 +10,7 @@ from nowcast.lagrangian import advection
 from nowcast.lagrangian.advection import advect, carry, carry_all, departures
 from nowcast.lagrangian.cascade import Cascade, arrivals
 from nowcast.lagrangian.motion import SPREAD, motion_and_error, motion_field
-from tests.nowcast.fields import rotation, storms, translation
+from tests.nowcast.stores import rotation, storms, translation
 
 
 @pytest.mark.parametrize(("dy", "dx"), [(3.0, -2.0), (-1.5, 0.7), (0.0, 6.0)])

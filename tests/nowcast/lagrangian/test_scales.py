@@ -20,7 +20,7 @@ from nowcast.lagrangian.pyramid import (
     root_of,
 )
 from nowcast.lagrangian.ranks import ranks
-from tests.nowcast.fields import storms
+from tests.nowcast.stores import storms
 
 
 def test_shares_count_known_pixels_with_weights_that_fall_off():

@@ -25,9 +25,8 @@ from nowcast.model.calibration import Sample, calibrate, fit, read_table, write_
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, split_by_rain
 from nowcast.rain.store import write_zarr
-from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
-from tests.nowcast.stores import moving_rain
+from tests.nowcast.stores import moving_rain, translation
 
 SETTINGS = TrainSettings(n_in=2, lead_minutes=30, tile=16, tile_stride=16, shards=4, wet_fraction=0)
 TEN = np.timedelta64(10, "m")

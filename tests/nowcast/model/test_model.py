@@ -13,10 +13,9 @@ from daskdl.nn import Linear, save
 from nowcast.lagrangian.exceedance import SHIPPED
 from nowcast.model.fixed import Symmetries
 from nowcast.model.folder import load_model, step_for
-from nowcast.model.model import NowcastModel, RainScale
+from nowcast.model.model import FILE, NowcastModel, RainScale
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import Averaged, network
-from nowcast.model.saved import FILE
 from nowcast.model.settings import TrainSettings, parse
 from nowcast.model.split import Split, split_by_rain
 from tests.nowcast.stores import small_model

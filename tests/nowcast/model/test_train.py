@@ -18,7 +18,7 @@ from nowcast.model.train import train
 from nowcast.rain.cf import rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_zarr
-from tests.nowcast.fields import translation
+from tests.nowcast.stores import translation
 
 TINY = TrainSettings(
     frame="fixed",

@@ -12,7 +12,7 @@ from daskdl.errors import SettingsError
 from nowcast.rain.cf import CONVENTIONS, describe, grid_coordinates, history_line, rain_dataset
 from nowcast.rain.grid import Grid
 from nowcast.rain.rainrate import RELATIONS, ZRRelation
-from nowcast.rain.utc import parse_utc, utc_text
+from nowcast.rain.texts import parse_utc, utc_text
 
 GRID = Grid.around(51.0, 5.0, size=(6, 8), spacing=1000.0)
 

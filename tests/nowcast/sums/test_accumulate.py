@@ -17,8 +17,7 @@ from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import Forecast
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import write_dataset
-from tests.nowcast.fields import translation
-from tests.nowcast.stores import START, moving_rain, rain_of
+from tests.nowcast.stores import START, moving_rain, rain_of, translation
 
 GRID = Grid.around(50.0, 5.0, size=(64, 64), spacing=1000.0)
 store = partial(rain_of, grid=GRID)

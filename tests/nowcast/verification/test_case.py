@@ -14,7 +14,7 @@ from daskdl.errors import SettingsError
 from nowcast.forecasters import Forecast
 from nowcast.verification.case import CaseSums, score_case
 from nowcast.verification.fractions import DRY, DRY_DECIBEL, band_power, fraction_sums, radial_power
-from tests.nowcast.fields import storms
+from tests.nowcast.stores import storms
 
 LEADS, SHAPE = 3, (24, 31)
 

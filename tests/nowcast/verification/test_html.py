@@ -13,8 +13,7 @@ from nowcast.forecasters import Forecast, forecaster
 from nowcast.plot.probabilistic import plot_probabilistic
 from nowcast.verification import findings, verify
 from nowcast.verification.html import write_report
-from tests.nowcast.methods import Answers
-from tests.nowcast.stores import moving_rain
+from tests.nowcast.stores import Answers, moving_rain
 
 
 def ensemble() -> Answers:

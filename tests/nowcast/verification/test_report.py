@@ -12,7 +12,7 @@ from rich.console import Console
 from daskdl.errors import SettingsError
 from nowcast.forecasters import Extrapolation, Persistence
 from nowcast.verification import score_table, to_json, verify, write_json
-from tests.nowcast.fields import translation
+from tests.nowcast.stores import translation
 from tests.nowcast.verification.test_verify import rain
 
 

@@ -9,8 +9,7 @@ import xarray as xr
 from daskdl.errors import DataError, SettingsError, ShapeError
 from nowcast.forecasters import Extrapolation, Forecast, Persistence
 from nowcast.verification import findings, verify
-from tests.nowcast.fields import translation
-from tests.nowcast.methods import Answers, oracle
+from tests.nowcast.stores import Answers, oracle, translation
 
 FRAMES, SIZE = 28, 64
 

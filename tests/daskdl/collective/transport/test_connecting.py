@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from distributed.security import Security
 
-from daskdl.collective.errors import BrokenGangError
 from daskdl.collective.transport import connecting, shared_memory
-from daskdl.collective.transport.comm import CommTransport
+from daskdl.collective.transport.comm import BrokenGangError, CommTransport
 from daskdl.collective.transport.plain_socket import PeerSocket
 from daskdl.collective.transport.shared_memory import SharedMemory
 from tests.daskdl.collective.pairs import Pair, pair

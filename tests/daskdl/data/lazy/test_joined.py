@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.compat.dask_graph import Task
+from daskdl.compat.dask import Task
 from daskdl.data.lazy.derived import Derived, Loaded, part_of, select_from
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.lazy.joined import cut, even_bounds, join

@@ -11,8 +11,8 @@ from daskdl.kernels.convolution import conv2d
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import same_bits
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, draw, geometries
+from tests.daskdl.gradients import same_bits
 
 SAME3, SAME5 = Geometry((3, 3), (1, 1), (1,) * 4), Geometry((5, 5), (1, 1), (2,) * 4)
 

@@ -13,8 +13,8 @@ from daskdl.kernels.convolution.few_filters import joined, together
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.microkernel import COLUMNS, DEPTH, WIDEST_COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import same_bits
 from tests.daskdl.convolutions import check_passes, correlate, correlate_weight_gradient
+from tests.daskdl.gradients import same_bits
 
 PLAIN = Geometry((3, 3), (2, 2), (1,) * 4)
 

@@ -16,8 +16,8 @@ from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import same_bits
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, draw
+from tests.daskdl.gradients import same_bits
 
 
 def same(kernel):

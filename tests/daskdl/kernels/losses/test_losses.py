@@ -14,7 +14,7 @@ from daskdl.kernels.losses import softmax as kernels
 from daskdl.kernels.losses.regression import cross_entropy, cross_entropy_back
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (2, 3, 40)])

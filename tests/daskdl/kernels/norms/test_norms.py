@@ -12,7 +12,7 @@ from daskdl.kernels.norms import groupnorm as kernel
 from daskdl.kernels.norms.batchnorm_add import gradient_plus, normalise_plus
 from daskdl.kernels.norms.lrn import Response
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import layouts
+from tests.daskdl.gradients import layouts
 
 
 @pytest.mark.slow

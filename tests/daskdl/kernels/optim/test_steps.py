@@ -14,7 +14,7 @@ from daskdl.kernels.optim.steps import step
 from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors.embedding import row_gradient
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 N, C, BATCH = 50, 7, 30
 #: Kernel, vectors of state, factors.

@@ -12,7 +12,7 @@ from daskdl.kernels.pooling.pooling import Windows
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import layouts
+from tests.daskdl.gradients import layouts
 
 
 @pytest.mark.parametrize(

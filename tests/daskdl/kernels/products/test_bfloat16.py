@@ -10,7 +10,7 @@ from numba import njit
 from daskdl.kernels.products import bfloat16
 from daskdl.kernels.products.bfloat16_pair import ARITHMETICS
 from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, keep, product_of
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 SPECIAL = np.array(
     [0.0, -0.0, 1.0, -1.0, 1.00390625, 1.01171875, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan,

@@ -14,7 +14,7 @@ from daskdl.kernels.recurrent import gru, lstm, rnn
 from daskdl.kernels.recurrent import trajgru as links
 from daskdl.kernels.runtime.grain import CELL_ROWS
 from daskdl.kernels.runtime.threads import thread_budget
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 from tests.daskdl.recurrence import sigmoid
 
 

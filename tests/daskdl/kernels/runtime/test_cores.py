@@ -19,7 +19,7 @@ from daskdl.kernels.runtime.passes import UNIT, drain, flat, one_pass, put
 from daskdl.kernels.runtime.signals import IDLE, THREAD
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import available_cores, thread_budget
-from tests.daskdl.bits import layouts
+from tests.daskdl.gradients import layouts
 from tests.daskdl.kernels.runtime.test_team import _mark, _read
 
 

@@ -27,7 +27,7 @@ from daskdl.kernels.vectors.arithmetic import (
 )
 from daskdl.kernels.vectors.dropout import dropout, philox, words
 from daskdl.kernels.vectors.prelu import backward, forward
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -16,7 +16,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors import embedding
 from daskdl.kernels.vectors.embedding import add_rows, add_to, gather, row_gradient
 from daskdl.kernels.vectors.reduce import BLOCK, squares_between, sum_over
-from tests.daskdl.bits import same_bits
+from tests.daskdl.gradients import same_bits
 
 
 @pytest.mark.slow

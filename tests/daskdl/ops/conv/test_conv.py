@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from daskdl import ops
 from daskdl.kernels.convolution import conv2d
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import layouts
-from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.gradients import check_gradient, layouts, normal
 from tests.daskdl.nn.like_pytorch import channels_last, channels_second
 
 small = st.integers(1, 3)

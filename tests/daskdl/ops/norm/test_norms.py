@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from daskdl import ops
 from daskdl.ops.norm.batchnorm import Statistics
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import layouts
-from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.gradients import check_gradient, layouts, normal
 
 SHAPES = st.lists(st.integers(1, 5), min_size=2, max_size=4).map(tuple)
 

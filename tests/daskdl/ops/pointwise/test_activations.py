@@ -14,8 +14,7 @@ from scipy import special
 from daskdl import ops
 from daskdl.kernels.runtime.memory import LARGE
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import layouts, same_bits
-from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.gradients import check_gradient, layouts, normal, same_bits
 
 
 def tanh_form(x):

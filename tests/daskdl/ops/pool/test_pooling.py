@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from daskdl import ops
 from daskdl.kernels.pooling.pooling import Windows
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import layouts
-from tests.daskdl.gradients import check_gradient, normal
+from tests.daskdl.gradients import check_gradient, layouts, normal
 
 GLOBAL = (ops.global_max_pool2d, ops.global_avg_pool2d)
 

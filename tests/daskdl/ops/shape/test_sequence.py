@@ -13,8 +13,7 @@ from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.tensor import Tensor
-from tests.daskdl.bits import layouts
-from tests.daskdl.gradients import as_tuple, check_gradient
+from tests.daskdl.gradients import as_tuple, check_gradient, layouts
 from tests.daskdl.recurrence import SUMS, arguments, loop
 
 OPERATIONS = list(SUMS)

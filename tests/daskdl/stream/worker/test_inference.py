@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 import daskdl
 from daskdl.errors import DataError, ModelFileError, SettingsError
 from daskdl.nn import read_metadata
-from daskdl.stream import ModelFile, Routes
+from daskdl.stream import Limits, ModelFile, Routes
 from daskdl.stream.queues.records import Partition, Record
 from daskdl.stream.worker.inference import Inference
 from daskdl.stream.worker.latency import BatchLimit, Histogram
 from daskdl.stream.worker.messages import schema
 from daskdl.stream.worker.model_file import ServedModel
+from daskdl.stream.worker.orders import Orders, Spec, Work
+from daskdl.stream.worker.session import Session
 from tests.daskdl.stream.models import LABELS, number_model, text_model, utterances
 
 ROUTES = Routes("routes", "dead")
@@ -217,3 +219,18 @@ def test_no_latency_at_all():
     early = Histogram()
     early.add(np.array([-5.0, 1e12]))  # a clock that is behind, and one far ahead
     assert early.counts[0] == early.counts[-1] == 1
+
+
+def session(lease: float) -> Session:
+    return Session(Spec(Work("run", None, None, None, Limits(lease=lease)), 1, 0, "tcp://a:1"))
+
+
+@pytest.mark.timeout(20)
+def test_a_session_without_orders_ends_when_its_lease_is_over():
+    assert session(0.05).run()["state"] == "expired"
+
+
+def test_orders_within_the_lease_keep_a_session():
+    active = session(60.0)
+    active.order(Orders(1, (), "sha", stop=False, within=1.0))
+    assert not active._given_up()

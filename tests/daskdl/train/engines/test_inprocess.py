@@ -12,7 +12,7 @@ import pytest
 
 import daskdl.cluster.processors as cluster_threads
 from daskdl.data import Batches, SampleSet
-from daskdl.data.random import permutation
+from daskdl.data.batches import permutation
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.metrics import Mean

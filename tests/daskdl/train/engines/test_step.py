@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from daskdl.cluster.failures import TaskError
+from daskdl.data.batches import permutation
 from daskdl.data.on_workers.shards import load_shard
-from daskdl.data.random import permutation
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
 from daskdl.nn import Linear, MSELoss

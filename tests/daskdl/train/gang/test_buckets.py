@@ -11,7 +11,7 @@ import pytest
 
 from daskdl import ops
 from daskdl.collective.communicator import Communicator
-from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.errors import SettingsError
 from daskdl.nn import BatchNorm, Linear, Module, ReLU, Sequential
 from daskdl.tensor import Tensor, op

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskdl.collective.codec import round_in_place
-from daskdl.collective.errors import BrokenGangError
+from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.data import Batches
 from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.member import run_groups

@@ -21,7 +21,7 @@ from nowcast.model.moving.features import CHANNELS, features
 from nowcast.model.moving.model import MovingModel
 from nowcast.model.moving.networks import NAMES, Averaged, network
 from nowcast.model.split import Split
-from tests.nowcast.fields import translation
+from tests.nowcast.stores import translation
 
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 

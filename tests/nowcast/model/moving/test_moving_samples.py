@@ -18,8 +18,8 @@ from nowcast.model.moving.losses import ExceedanceLoss
 from nowcast.model.moving.networks import network
 from nowcast.model.moving.samples import Draw, Mirrors, MovingRecipe
 from nowcast.rain.windows import windows
-from tests.nowcast.fields import translation
 from tests.nowcast.model.test_train import write_store
+from tests.nowcast.stores import translation
 
 
 @pytest.fixture(scope="module")

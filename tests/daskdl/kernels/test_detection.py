@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from daskdl.data.image.boxes import iou
 from daskdl.errors import ShapeError
-from daskdl.kernels.detection.boxes import decoded, hard_negatives, match, nms
+from daskdl.kernels.detection import decoded, hard_negatives, match, nms
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.models import PriorBoxes
 

@@ -1,10 +1,12 @@
-"""The example on real reviews of films, out of Parquet and out of text files."""
+"""The examples on texts: reviews of films, and calls that go from Kafka to specialists."""
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -89,3 +91,34 @@ def test_parquet_without_pyarrow_names_the_extra(main, tmp_path, monkeypatch):
         MissingExtraError, match=r"reviews.parquet: .*pip install -e '.\[parquet\]'"
     ):
         main([str(tmp_path / "reviews.parquet")])
+
+
+WORDS = {
+    "money": ["loan", "bank", "euro", "interest", "account"],
+    "health": ["doctor", "pain", "fever", "pill", "nurse"],
+}
+
+
+@pytest.mark.long
+def test_calls_reach_their_specialists(example, tmp_path):
+    pytest.importorskip("confluent_kafka")
+    pytest.importorskip("noida_db")
+    from ci.kafka import broker
+
+    rng = np.random.default_rng(0)
+    with (tmp_path / "calls.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["text", "label"])
+        for i in range(200):
+            label = sorted(WORDS)[i % 2]
+            rows.writerow([" ".join(rng.choice(WORDS[label], 4)), label])
+    (tmp_path / "kafka").mkdir()
+    with broker(tmp_path / "kafka") as kafka:
+        counts = example("call_routing").main(
+            ["--brokers", kafka.servers, "--csv", str(tmp_path / "calls.csv"), "--rate", "200",
+             "--seconds", "2", "--epochs", "30", "--plot", str(tmp_path / "latency.png")]
+        )  # fmt: skip
+    assert counts.total() == 400
+    assert counts["routing-money"] > 100
+    assert counts["routing-health"] > 100
+    assert (tmp_path / "latency.png").stat().st_size > 5000

@@ -14,6 +14,8 @@ from daskdl.errors import ShapeError
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+__all__ = ["boxes", "contact_sheet"]
+
 
 def as_picture(name: str, image: ArrayLike) -> Image:
     """Return an image uint8 (H, W, C), or floats from 0 to 1, as a new RGB picture.

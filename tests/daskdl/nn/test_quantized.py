@@ -11,7 +11,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.prepared import Product, quantised
 from daskdl.kernels.int8.product import End
 from daskdl.kernels.int8.scale import Scale, scale_of
-from daskdl.nn.quantized.model import int8_of, takes_int8
+from daskdl.nn.quantized import int8_of, takes_int8
 from daskdl.ops import int8
 from daskdl.ops.int8 import MOST
 from tests.daskdl.convolutions import bytes_of, convolved

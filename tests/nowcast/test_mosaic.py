@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nowcast.mosaic.calibration import Calibration, Difference, offsets
-from nowcast.mosaic.merge import View, merge, motion_between, moved
+from nowcast.mosaic import Calibration, Difference, View, merge, motion_between, moved, offsets
 
 NAN = np.nan
 

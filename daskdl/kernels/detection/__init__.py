@@ -1,1 +1,0 @@
-"""Boxes of detectors: overlaps, matching with priors, hard negatives, suppression."""

@@ -1,1 +1,0 @@
-"""Batch norm, and norms of a sample by itself."""

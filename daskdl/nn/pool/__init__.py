@@ -1,1 +1,0 @@
-"""Pooling, regions of interest, resampling."""

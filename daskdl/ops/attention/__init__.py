@@ -1,1 +1,0 @@
-"""Attention, and rows of an embedding table."""

@@ -1,1 +1,0 @@
-"""Several radars in one map: merged by quality, and their calibrations compared."""
