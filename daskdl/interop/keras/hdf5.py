@@ -119,7 +119,8 @@ def read(data: bytes, where: str) -> Weights:
             _new(limits, limits.child(file, "layers"), weights)
         else:
             raise ModelFileError(
-                f"{where}: there are no layers of Keras in it; give what model.save wrote"
+                f"{where}: there are no layers of a Sequential or functional model of Keras in it; "
+                "give what model.save wrote, as .h5 if the model is of another class"
             )
     return weights
 

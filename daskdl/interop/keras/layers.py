@@ -9,7 +9,7 @@ import numpy as np
 
 from daskdl.interop.building import LastBuilder, Value
 from daskdl.interop.guard import check_keys
-from daskdl.interop.keras.topology import Step
+from daskdl.interop.keras.topology import MASKED, Step
 from daskdl.interop.layer import Layer as Base
 from daskdl.tensor import Array
 
@@ -191,10 +191,7 @@ class Translator(NamedTuple):
         if not self.several and len(of.inputs) != 1:
             of.fail(f"expected one input, found {len(of.inputs)}")
         if masked and self.mask == "uses":
-            of.fail(
-                "masks, such as mask_zero=True of an Embedding makes, are not supported here; "
-                "export the model as ONNX"
-            )
+            of.fail(f"it is called with {MASKED}, which is not supported; export the model as ONNX")
         return self.function(of)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from daskdl.interop.building import Value
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
 from daskdl.interop.keras.topology import NUMBER
@@ -73,11 +75,14 @@ def identity(of: Layer) -> Value:
 
 @layer("Rescaling", keys="scale offset", mask="keeps")
 def rescaling(of: Layer) -> Value:
-    """Multiply by a scale and add an offset."""
-    x, build = of.x, of.build
-    scale, offset = of.number("scale", 1), of.number("offset", 0)
-    y = build.made(x, "Mul", x.name, build.constant(scale), name=f"{of.name}/scale")
-    return of.node(y, "Add", y.name, build.constant(offset))
+    """Multiply by a scale and add an offset, or by one for each channel."""
+    y = of.x
+    for operator, name, default in ("Mul", "scale", 1), ("Add", "offset", 0):
+        value = of.settings.get(name, default)
+        rank = int(isinstance(value, list))
+        numbers = of.build.constant(value if rank else of.number(name, default))
+        y = of.build.broadcast(y, Value(numbers, rank), operator, of.name)
+    return y
 
 
 @layer(
@@ -99,8 +104,8 @@ def pooling(of: Layer) -> Value:
 
 
 @layer(
-    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalAveragePooling2D", "GlobalMaxPool2D",
-    "GlobalAvgPool2D", keys="data_format keepdims",
+    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D", "GlobalAveragePooling2D",
+    "GlobalAveragePooling3D", "GlobalMaxPool2D", "GlobalAvgPool2D", keys="data_format keepdims",
 )  # fmt: skip
 @layer("GlobalAveragePooling1D", keys="data_format keepdims", mask="uses")
 def global_pooling(of: Layer) -> Value:
@@ -205,8 +210,9 @@ def scaled_sum(of: Layer) -> Value:
 
 @layer(NUMBER, keys="value", several=True)
 def number(of: Layer) -> Value:
-    """Give a number that is an operand."""
-    return Value(of.build.constant(of.settings["value"]), 0)
+    """Give a number or an array that is an operand."""
+    array = np.asarray(of.settings["value"])
+    return Value(of.build.constant(array), array.ndim)
 
 
 @layer("Concatenate", keys="axis", several=True, mask="keeps")

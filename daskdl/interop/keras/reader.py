@@ -109,7 +109,7 @@ def from_bytes(data: bytes, where: str) -> Graph:
 
 def _graph(layout: Topology, weights: Weights, where: str) -> Graph:
     places = ((step.kind, f"layer {step.name!r}") for step in layout.steps)
-    advice = "functions and classes of one's own are not run"
+    advice = "docs/interop.md lists those that are; export the model as ONNX"
     check_supported(where, "layers", places, TABLE.keys() | {"InputLayer"}, advice)
     build = LastBuilder()
     arrays = _by_layer(layout, weights, where)

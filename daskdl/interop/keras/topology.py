@@ -7,14 +7,22 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+
 from daskdl.errors import ModelFileError
 from daskdl.interop.guard import damaged
 
 #: Largest number of layers in a model and of their calls; largest depth of nested models.
 _MOST, _DEEPEST = 3_000, 20
 _MODELS = ("Sequential", "Functional", "Model")
+#: An argument of calls that is refused.
+MASKED = "a mask, such as mask_zero=True of an Embedding makes"
 #: Kind of a step without inputs: a number that an operation has as operand.
 NUMBER = "(number)"
+#: Classes of arrays of Keras 3.
+_ARRAYS = ("__numpy__", "__tensor__")
+#: Layers that Keras 3 calls with training=True, which its predict() overrides.
+_PREPROCESSING = ("Random", "CenterCrop", "Resizing")
 #: Operations of Keras 3 and functions of Keras 2 whose operands may be numbers: ``x + 3``.
 _OPERATIONS = {
     "Add": "Add", "Subtract": "Subtract", "Multiply": "Multiply",
@@ -95,6 +103,12 @@ def _operation(layer: dict[str, Any]) -> str | None:
         return _FUNCTIONS.get(str(config.get("function")))
     # An .h5 does not say whether "Add" is a layer or an operation; only this takes numbers.
     return _OPERATIONS.get(str(kind)) if ".ops" in str(layer.get("module", ".ops")) else None
+
+
+def _empty(value: Any) -> bool:
+    """Whether an argument of a call is none, or consists of such arguments."""
+    parts = value.values() if isinstance(value, dict) else value
+    return value in (None, False) or (isinstance(value, (dict, list)) and all(map(_empty, parts)))
 
 
 def _damaged(where: str, sentence: str) -> NoReturn:
@@ -233,14 +247,16 @@ class _Model:
         """Return the inputs of one call: Keras 3 has them in its arguments, Keras 2 in a list."""
         places: list[Place] = []
         if isinstance(node, dict):
-            self._plain(node.get("kwargs"), name)
+            more = node.get("kwargs")
+            if isinstance(more, dict) and self.kinds[name].startswith(_PREPROCESSING):
+                more = {key: value for key, value in more.items() if key != "training"}
+            self._plain(more, name)
             args = node.get("args")
             if not takes_numbers or not isinstance(args, list):
                 return [*self._tensors(args, name)]
-            # A list of numbers, unlike one of tensors, is one operand: it is refused.
-            for value in args:
-                is_number = type(value) in (int, float)
-                places += [self._number(value, name)] if is_number else self._tensors(value, name)
+            for value in args:  # a list of numbers, unlike one of tensors, is one array
+                number = self._number(value, name)
+                places += [number] if number else self._tensors(value, name)
             return places
         if isinstance(node, list) and node and isinstance(node[0], str):
             node = [node]
@@ -259,12 +275,19 @@ class _Model:
         return places
 
     def _operand(self, value: Any, name: str) -> Place:
-        is_number = type(value) in (int, float)
-        return self._number(value, name) if is_number else self._place(value)
+        number = self._number(value, name)
+        if not number and not (isinstance(value, list) and value and isinstance(value[0], str)):
+            self._plain(value, name)
+        return number or self._place(value)
 
-    def _number(self, value: float, name: str) -> Place:
-        """Add a number as a step of its own."""
-        step = f"{name}/{value!r}"
+    def _number(self, value: Any, name: str) -> Place | None:
+        """Add a number or an array as a step of its own; None for a tensor."""
+        if isinstance(value, dict) and value.get("class_name") in _ARRAYS:
+            value = (value.get("config") or {}).get("value")
+        array = np.asarray(value)
+        if array.dtype.kind not in "if" or not array.size:
+            return None
+        step = f"{name}/{len(self.steps)}"
         self.steps.append(Step(step, NUMBER, {"value": value}, 0, [], self.owner or name))
         return step, 0, 0
 
@@ -285,11 +308,12 @@ class _Model:
 
     def _plain(self, value: Any, name: str) -> None:
         """Refuse an argument of a call that is no tensor and could change the results."""
-        parts = value.values() if isinstance(value, dict) else [value]
-        if any(part not in (None, False, [], {}) for part in parts):
+        if not _empty(value):
+            has_mask = isinstance(value, dict) and not _empty(value.get("mask"))
+            found = MASKED if has_mask else f"more than tensors in order, {str(value)[:60]}"
             raise ModelFileError(
-                f"{self.where}: layer {name!r} is called with more than tensors, "
-                f"{str(value)[:60]}, which is not supported; save the model without it"
+                f"{self.where}: layer {name!r}, {self.kinds[name]}, is called with {found}, which "
+                "is not supported; export the model as ONNX"
             )
 
     def _place(self, value: Any) -> Place:

@@ -76,7 +76,24 @@ class Conversion:
         unknown: dict[str, str] = {}
         nodes = [node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)]
         self.nodes = in_order(nodes, {name for name, *_ in self.inputs})
-        check_supported(where, "operators", unknown.items(), (), "docs/onnx.md lists them all")
+        advice = "docs/onnx.md lists them all"
+        if any(operator.startswith("com.microsoft:") for operator in unknown):
+            advice += "; tools of onnxruntime made some: load the file that they were given"
+        check_supported(where, "operators", unknown.items(), (), advice)
+        self._whole()
+
+    def _whole(self) -> None:
+        """Refuse a file that lacks a node's input, as PyTorch's exporter may write it."""
+        present = {name for name, *_ in self.inputs} | self.tensors.keys() | self.constants.keys()
+        present.update(name for node in self.nodes for name in node.outputs)
+        for node in self.nodes:
+            lacking = [name for name in node.inputs if name and name not in present]
+            if lacking:
+                place = f"{self.where}: {node.operator} {', '.join(node.outputs)}"
+                raise ModelFileError(
+                    f"{place} reads {', '.join(lacking)}, but no input, weight or node of the "
+                    "file has that name; export the model again, from PyTorch with optimize=False"
+                )
 
     def graph(self, channels_last: bool) -> Graph:
         """Return the graph with its weights."""

@@ -250,7 +250,9 @@ class Graph(Module):
                     result = (STEPS.get(node.operator) or TABLE[node.operator])(call, *inputs)
             except (DaskdlError, ArithmeticError, LookupError, TypeError, ValueError) as error:
                 kind = type(error) if isinstance(error, DaskdlError) else ShapeError
-                advice = "" if self._batch is None else (
+                shapes = [getattr(values.get(name), "shape", ()) for name, *_ in self.inputs]
+                fits = {shape[0] for shape in shapes if shape} <= {self._batch}
+                advice = "" if self._batch is None or fits else (
                     f"; the file is of batches of {self._batch} samples: give as many, or export "
                     "it for any number"
                 )  # fmt: skip

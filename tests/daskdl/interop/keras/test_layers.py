@@ -98,6 +98,10 @@ CASES = {
     "dropout": ([("Dropout", {"rate": 0.5}), ("SpatialDropout2D", {"rate": 0.5})], [], IMAGES),
     "noise": ([("GaussianNoise", {"stddev": 0.5})], [], IMAGES),
     "rescaling": ([("Rescaling", {"scale": 0.5, "offset": -1})], [], IMAGES),
+    "rescaling of channels": (
+        [("MaxPooling2D", {"pool_size": 1}),
+         ("Rescaling", {"scale": [0.5, 2.0, 3.0], "offset": [1, 2, 3]})], [], IMAGES),
+    "global mean of volumes": ([("GlobalAveragePooling3D", {})], [], (4, 5, 4, 3)),
     "relu to 6": ([("ReLU", {"max_value": 6.0})], [], IMAGES),
     "relu with slope": ([("ReLU", {"negative_slope": 0.1, "max_value": 0.5})], [], IMAGES),
     "leaky": ([("LeakyReLU", {"negative_slope": 0.2})], [], IMAGES),
@@ -160,8 +164,9 @@ def test_every_layer_has_a_case():
     same = {"Convolution1D", "Convolution2D", "DepthwiseConv1D", "SeparableConv1D", "MaxPool1D",
             "MaxPool2D", "AvgPool1D", "AvgPool2D", "GlobalMaxPool2D", "GlobalAvgPool2D",
             "Conv1DTranspose", "Conv3DTranspose", "MaxPooling3D", "AveragePooling1D",
-            "AveragePooling3D", "GlobalMaxPooling1D", "ZeroPadding3D", "Cropping1D", "Cropping3D",
-            "UpSampling1D", "SpatialDropout1D", "AlphaDropout", "GaussianDropout",
+            "AveragePooling3D", "GlobalMaxPooling1D", "GlobalMaxPooling3D", "ZeroPadding3D",
+            "Cropping1D", "Cropping3D", "UpSampling1D", "SpatialDropout1D", "AlphaDropout",
+            "GaussianDropout",
             "ActivityRegularization", "ThresholdedReLU"}  # fmt: skip
     merging = {"Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "Average",
                "Concatenate", "CustomScaleLayer", NUMBER}  # fmt: skip

@@ -17,7 +17,7 @@ from daskdl.interop.keras import load_weights
 from daskdl.interop.keras.layers import TABLE
 from tests.daskdl.interop.keras.files import graph, h5, keras, sequential, weights_h5
 from tests.daskdl.interop.keras.test_layers import CASES, IMAGES, LSTM, NORM, parts, positive, w
-from tests.daskdl.interop.keras.test_reader import functional
+from tests.daskdl.interop.keras.test_reader import functional, tensor
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -104,13 +104,20 @@ def test_masks_are_refused_where_they_are_used(between, last):
     weights = {f"l{i}": arrays.get(kind, []) for i, (kind, _) in enumerate(layers)}
     weights["l0"] = [w(5, 3)]
     weights[f"l{len(layers) - 1}"] = arrays[last] if gates else []
-    with pytest.raises(ModelFileError, match=rf"{last}: masks, such as mask_zero=True of an Emb"):
+    with pytest.raises(ModelFileError, match=rf"{last}: it is called with a mask, such as mask"):
         graph(keras(sequential(layers, (6,)), weights))
     layers[0][1]["mask_zero"] = False
     graph(keras(sequential(layers, (6,)), weights))
     layers[0][1]["mask_zero"] = True  # Flatten drops it, as in Keras
     flat = [layers[0], ("Flatten", {}), ("Dense", {"units": 1})]
     graph(keras(sequential(flat, (6,)), {"l0": weights["l0"], "l1": [], "l2": [w(18, 1), w(1)]}))
+
+
+def test_predict_of_keras_switches_preprocessing_off():
+    config = functional([("y", "RandomFlip", {}, ["x"])])
+    config["config"]["layers"][1]["inbound_nodes"][0]["kwargs"] = {"training": True}
+    x = w(2, 4, 5, 3)
+    np.testing.assert_array_equal(graph(h5(config, {}))(x).data, x)
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -122,7 +129,12 @@ def test_calls_with_more_than_tensors_are_refused(new):
         call[0]["kwargs"] = {"training": True}
     else:
         call[0][0][3] = {"training": True}
-    with pytest.raises(ModelFileError, match="layer 'y' is called with more than tensors"):
+    with pytest.raises(
+        ModelFileError, match="layer 'y', Dropout, is called with more than tensors"
+    ):
+        graph(h5(config, {}))
+    call[0] = {"args": [tensor("x")], "kwargs": {"mask": tensor("x")}}
+    with pytest.raises(ModelFileError, match="layer 'y', Dropout, is called with a mask, such"):
         graph(h5(config, {}))
     config = functional([("y", "Dropout", {"rate": 0.5}, ["x", "z"])], ("x", "z"))
     with pytest.raises(ModelFileError, match="Dropout: expected one input, found 2"):

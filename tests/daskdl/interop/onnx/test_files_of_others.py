@@ -59,6 +59,12 @@ def test_a_circle_is_refused():
         read(nodes, {"x": (FLOAT, ["n", 4])}, ["b"])
 
 
+def test_a_file_without_a_weight_is_refused():
+    nodes = [node("Clip", ["x", "low"], ["a"])]
+    with pytest.raises(ModelFileError, match=r"Clip a reads low, but no input.*export the model"):
+        read(nodes, {"x": (FLOAT, ["n", 4])}, ["a"])
+
+
 @pytest.mark.parametrize("how", ["array", "dict", "frame", "dask"])
 def test_float64_is_not_rounded(how):
     start = 1_700_000_000.0
@@ -88,6 +94,10 @@ def test_a_fixed_batch_is_passed_whole(tmp_path):
         with pytest.raises(ShapeError, match="the file is of batches of 6 samples: give"):
             one.predict(x[:4])
     assert read([node("Relu", ["x"], ["y"])], {"x": (FLOAT, [1, 4])}, ["y"])._batch is None
+    faulty = read([node("Reshape", ["x", "s"], ["y"])], {"x": (FLOAT, [6, 4])}, ["y"],
+                  {"s": np.array([5, 2])})  # fmt: skip
+    with pytest.raises(ShapeError, match=r"size 24 into shape \(5, ?2\)$"):
+        faulty.predict(x[:6])
 
 
 def test_states_and_flags_are_passed_whole():

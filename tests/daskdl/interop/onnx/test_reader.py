@@ -119,6 +119,8 @@ def test_unsupported_operators_and_types_are_named():
         ModelFileError, match=r"m: operators that are not supported: my:Brew \(node"
     ):
         from_proto(one_node("Brew", domain="my"), "m")
+    with pytest.raises(ModelFileError, match="made some: load the file that they were given"):
+        from_proto(one_node("BiasGelu", domain="com.microsoft"), "m")
     with pytest.raises(ModelFileError, match="input 'x': numbers of type bfloat16 are not"):
         from_proto(one_node("Relu", TensorProto.BFLOAT16), "m")
     with pytest.raises(ModelFileError, match=r"Cast.to: numbers of type float8e5m2 are not"):

@@ -1,9 +1,10 @@
-"""Every operator gives the numbers of TensorFlow and of OpenCV's reader."""
+"""Every operator gives the numbers of TensorFlow, and of OpenCV's reader or numpy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 from tests.daskdl.gradients import normal
 from tests.daskdl.interop.checks import opencv
@@ -163,13 +164,53 @@ CASES |= {
     name.lower(): network(name, [np.abs(w(3)) + 0.5])
     for name in ("Sub", "Mul", "RealDiv", "Maximum", "Minimum")
 }
-#: Cases that OpenCV's reader does not know or takes for other operators.
-UNKNOWN_TO_OPENCV = {
-    "argmax", "batch norm without scale", "batches of matrices", "bias of plain numbers", "cast",
-    "concat of convolutions", "depth to space", "difference squared", "dilated", "expand", "fill",
-    "flatten", "flatten by shape", "gather", "log softmax", "matmul, transposed", "maximum",
-    "minimum", "neg", "pad with a number", "plain, beside a convolution", "rsqrt", "slice",
-    "space to depth", "split", "split into sizes", "strided slice", "sub", "tile",
+
+
+def convolved(x, kernel, dilation=1):
+    """Convolve with a stride of 1 and SAME padding; filters are (3, 3, in, out)."""
+    padded = np.pad(x, [(0, 0), (dilation, dilation), (dilation, dilation), (0, 0)])
+    windows = sliding_window_view(padded, (2 * dilation + 1,) * 2, (1, 2))
+    return np.einsum("nhwcij,ijco->nhwo", windows[..., ::dilation, ::dilation], kernel)
+
+
+POSITIVE = np.abs(w(3)) + 0.5
+#: Numbers of the cases that OpenCV's reader does not know or takes for other operators.
+REFERENCES = {
+    "argmax": lambda x: x.argmax(3),
+    "batch norm without scale":
+        lambda x: (x - w(3)) / np.sqrt(np.abs(w(3)) + 1.001) + w(3) - 1,
+    "batches of matrices": lambda x: x @ x.swapaxes(2, 3),
+    "bias of plain numbers": lambda x: x + w(3),
+    "cast": np.trunc,
+    "concat of convolutions":
+        lambda x: np.concatenate([y := convolved(x, w(3, 3, 3, 4)), x, y], 3),
+    "depth to space": lambda x: convolved(x, w(3, 3, 3, 12)).reshape(2, 9, 8, 2, 2, 3)
+        .swapaxes(2, 3).reshape(2, 18, 16, 3),
+    "difference squared": lambda x: (x - w(3)) ** 2,
+    "dilated": lambda x: convolved(x, w(3, 3, 3, 4), 2),
+    "expand": lambda x: x[:, None],
+    "fill": lambda x: np.maximum(x, 2.5),
+    "flatten": lambda x: x.reshape(2, 216) @ w(216, 5),
+    "flatten by shape": lambda x: x.reshape(2, 216),
+    "gather": lambda x: x[..., [2, 0]],
+    "log softmax": lambda x: x - np.log(np.exp(x).sum(3, keepdims=True)),
+    "matmul, transposed": lambda x: x.reshape(2, 216) @ w(5, 216).T,
+    "maximum": lambda x: np.maximum(x, POSITIVE),
+    "minimum": lambda x: np.minimum(x, POSITIVE),
+    "neg": lambda x: -np.abs(x),
+    "pad with a number":
+        lambda x: np.pad(x, [(0, 0), (1, 2), (3, 0), (0, 0)], constant_values=2),
+    "plain, beside a convolution": lambda x: convolved(x, w(3, 3, 3, 8)) * w(9, 8, 8),
+    "rsqrt": lambda x: 1 / np.sqrt(np.abs(x)),
+    "slice": lambda x: x[:, 1:5, 2:, :2],
+    "space to depth":
+        lambda x: np.pad(x, [(0, 0), (1, 0), (0, 0), (0, 0)]).reshape(2, 5, 2, 4, 2, 3)
+        .swapaxes(2, 3).reshape(2, 5, 4, 12),
+    "split": lambda x: (x[..., 2:] - x[..., :1]) * x[..., 1:2],
+    "split into sizes": lambda x: np.maximum(x[:, 2:], 0),
+    "strided slice": lambda x: x[:, ::-2, 1:7:2, 0],
+    "sub": lambda x: x - POSITIVE,
+    "tile": lambda x: np.tile(x, (1, 2, 1, 3)),
 }  # fmt: skip
 
 
@@ -193,7 +234,15 @@ def test_numbers_of_tensorflow(name):
     np.testing.assert_allclose(result, right, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() - UNKNOWN_TO_OPENCV))
+@pytest.mark.parametrize("name", REFERENCES)
+def test_numbers_of_numpy(name):
+    x = w(*IMAGES)
+    right, result = REFERENCES[name](x), run(CASES[name], x)
+    assert result.shape == right.shape
+    np.testing.assert_allclose(result, right, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - REFERENCES.keys()))
 def test_numbers_of_opencv(name):
     x = w(*IMAGES)
     net = opencv("Tensorflow")(np.frombuffer(CASES[name], np.uint8))
