@@ -181,11 +181,6 @@ def codes(series: Any, values: Sequence[Value]) -> Array:
     import pandas as pd
 
     known = pd.Index(list(values), dtype=object)
-    dtype = getattr(series, "dtype", None)
-    if isinstance(dtype, pd.CategoricalDtype):  # of few values, each is looked for once
-        places = known.get_indexer(pd.Index([as_value(v) for v in dtype.categories], dtype=object))
-        numbers = series.cat.codes.to_numpy()
-        return np.where(numbers < 0, -1, np.append(places, -1)[numbers]).astype(np.int64)
     try:
         numbers, uniques = pd.factorize(series)
     except TypeError as error:  # which cannot be told from others

@@ -128,8 +128,7 @@ class Vocabulary:
 
     def encode(self, text: str | Sequence[str]) -> Ids:
         """Return the numbers of a text's tokens, or of tokens; int32 (n,)."""
-        get = self._ids.get
-        return np.array([get(t, UNKNOWN) for t in tokens_of(text, self.tokenizer, 0)], np.int32)
+        return self.encode_all([text]).values
 
     def encode_all(self, texts: Iterable[str | Sequence[str]]) -> Ragged:
         """Return the numbers of the tokens of each of several texts.
