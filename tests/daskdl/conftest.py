@@ -24,19 +24,15 @@ def torch() -> Any:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     """A cluster whose number of worker processes :func:`client_of` sets."""
     import dask
-    from distributed import LocalCluster
 
+    from tests.daskdl.clusters import small
+
+    folder = str(tmp_path_factory.mktemp("workers"))
+    options = {"silence_logs": logging.CRITICAL, "local_directory": folder}
     with (
         # As in connect("local"): otherwise a worker killed twice in 15 s does not come back.
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}),
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": False},
-            silence_logs=logging.CRITICAL,
-            local_directory=str(tmp_path_factory.mktemp("workers")),
-        ) as cluster,
+        small(2, processes=True, **options) as cluster,
     ):
         yield cluster
 

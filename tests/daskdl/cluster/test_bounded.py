@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import dask
 import pytest
 from distributed import Client, Event
 
@@ -17,7 +18,7 @@ from daskdl.cluster.bounded import IN_FLIGHT, Died, connected, in_order
 from daskdl.collective import run as run_together
 from daskdl.console import run
 from daskdl.errors import ClusterError
-from tests.daskdl.clusters import small, small_client
+from tests.daskdl.clusters import SPAWN, small, small_client
 from tests.daskdl.train.runs import fit, network, problem
 
 
@@ -83,8 +84,6 @@ def _die_of_two(i):
 
 @pytest.mark.kills
 def test_a_call_that_kills_its_workers_is_reported():
-    import dask
-
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         small_client(default=True, processes=True) as client,
@@ -100,7 +99,7 @@ NONE = "import sys; sys.modules['daskdl'] = None"
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Client]:
     """A worker that cannot import daskdl."""
-    with small_client(processes=True, preload=[NONE]) as client:
+    with dask.config.set(SPAWN), small_client(processes=True, preload=[NONE]) as client:
         yield client
 
 

@@ -20,7 +20,7 @@ from daskdl import nn
 from daskdl.cluster import connect
 from daskdl.cluster.connection import quiet
 from daskdl.errors import ClusterError, SettingsError
-from tests.daskdl.clusters import small
+from tests.daskdl.clusters import SPAWN, small
 
 STEALING = "distributed.scheduler.work-stealing"
 
@@ -80,7 +80,10 @@ def test_worker_processes_end_with_the_block(monkeypatch):
     processes = {}
 
     def block():
-        with connect("local", workers=2, threads_per_worker=3) as client:
+        with (
+            dask.config.set(SPAWN),
+            connect("local", workers=2, threads_per_worker=3) as client,
+        ):
             assert variables() == before
             assert list(client.nthreads().values()) == [3, 3]
             assert dask.config.get(STEALING) is False

@@ -16,7 +16,7 @@ import pytest
 from daskdl.cluster import connect
 from daskdl.cluster.starting import workers as numa
 from daskdl.cluster.starting.workers import interrupts_later, undisturbed
-from tests.daskdl.clusters import small
+from tests.daskdl.clusters import SPAWN, small
 
 
 @pytest.mark.parametrize("with_another_thread", [False, True])
@@ -101,7 +101,7 @@ def test_local_workers_keep_to_their_nodes(monkeypatch: pytest.MonkeyPatch) -> N
         threads = os.listdir("/proc/self/task")
         return [sorted(os.sched_getaffinity(int(thread))) for thread in threads]
 
-    with cluster.connect("local", threads_per_worker="numa") as client:
+    with dask.config.set(SPAWN), cluster.connect("local", threads_per_worker="numa") as client:
         assert list(client.nthreads().values()) == [1, 1]
         nodes = [sorted(map(list, {tuple(c) for c in w})) for w in client.run(where).values()]
     assert sorted(nodes) == [[HERE[:1]], [HERE[1:2]]]
@@ -120,7 +120,7 @@ def _count(worker):
 
 @pytest.fixture(scope="module")
 def local():
-    with connect("local", workers=1) as client:
+    with dask.config.set(SPAWN), connect("local", workers=1) as client:
         yield client
 
 

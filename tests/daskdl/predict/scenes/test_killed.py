@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pytest
 import zarr
-from distributed import Client, LocalCluster
 
 from daskdl import load, save
 from daskdl.models import UNet
+from tests.daskdl.clusters import small_client
 
 pytestmark = [pytest.mark.kills, pytest.mark.slow]
 DRIVER = """
@@ -31,7 +31,7 @@ def _chunks(out):
     return len([*out.rglob("c/*/*/0")]) if out.exists() else 0
 
 
-@pytest.fixture(params=[900, pytest.param(4096, marks=pytest.mark.long)])
+@pytest.fixture(params=[640, pytest.param(4096, marks=pytest.mark.long)])
 def scene(request, tmp_path):
     """Return a scene whose prediction takes some seconds and its tiles, with a model in a file."""
     side = request.param
@@ -54,7 +54,7 @@ def test_another_driver_continues_for_a_killed_one(scene, tmp_path):
         time.sleep(0.01)
     driver.send_signal(signal.SIGKILL)
     driver.wait()
-    assert _chunks(out) < 15 * 15
+    assert _chunks(out) < 10 * 10
     model = load(tmp_path / "model")
     array = model.predict(stored, tile=tile, out=out)
     np.testing.assert_array_equal(array[:], model.predict(stored[:][None])[0])
@@ -62,10 +62,7 @@ def test_another_driver_continues_for_a_killed_one(scene, tmp_path):
 
 def test_a_killed_worker_changes_no_bit(scene, tmp_path):
     (stored, tile), model, out = scene, load(tmp_path / "model"), tmp_path / "scores.zarr"
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
-        Client(cluster) as client,
-    ):
+    with small_client(2, default=True, processes=True) as client:
         pids = client.run(os.getpid)
 
         def kill():

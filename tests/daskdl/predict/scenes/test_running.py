@@ -7,11 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 import zarr
-from distributed import Client
 
 from daskdl import nn
 from daskdl.predict.scenes import running
 from daskdl.predict.scenes import scene as scene_of
+from tests.daskdl.clusters import small_client
 
 RNG = np.random.default_rng(0)
 MODEL = nn.Conv2d(1, 2, 3, padding=1, seed=0)
@@ -69,7 +69,7 @@ def test_workers_have_parts_of_their_own_and_one_that_joins_takes_half_of_one(
     scene, stored = _stored(tmp_path, (2000, 300, 1), (100, 100, 1))
     monkeypatch.setattr(running, "LOOK", 0.0)
     advance, tiles = running.Meter.advance, []
-    with Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client:
+    with small_client(2, default=True, processes=True) as client:
 
         def joined(meter, cells):
             tiles.append(cells)
@@ -93,8 +93,7 @@ def test_an_interrupted_call_leaves_the_cluster_nothing_to_do(tmp_path, monkeypa
 
     monkeypatch.setattr(running.Meter, "advance", interrupted)
     scene = _stored(tmp_path, (300, 300, 1), (100, 100, 1))[1]
-    options = {"processes": False, "dashboard_address": ":0", "threads_per_worker": 1}
-    with Client(n_workers=1, **options) as client:
+    with small_client(default=True) as client:
         with pytest.raises(KeyboardInterrupt) as error:  # its frames keep their variables
             MODEL.predict(scene, tile={0: 32, 1: 32}, out=tmp_path / "out")
         tasks, until = client.cluster.scheduler.tasks, time.monotonic() + 20

@@ -14,12 +14,12 @@ import psutil
 import pytest
 import xarray as xr
 import zarr
-from distributed import Client
 
 from daskdl import nn, ops
 from daskdl.errors import DataError, SettingsError
 from daskdl.models import FPN
 from daskdl.predict.scenes import running
+from tests.daskdl.clusters import small_client
 
 RNG = np.random.default_rng(0)
 
@@ -105,7 +105,7 @@ def test_a_large_scene_by_any_chunks_on_any_workers_one_killed(network, tmp_path
     for workers, side in ((1, 100), (2, 512), (3, 1000), (3, 4096)):
         stored = zarr.create_array(tmp_path / f"{side}", data=scene, chunks=(side, side, 3))
         cells, out = stored if side < 4096 else da.from_zarr(stored), tmp_path / f"out{side}"
-        with Client(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as client:
+        with small_client(workers, default=True, processes=True) as client:
             pids = [*client.run(os.getpid).values()]
 
             def kill(pids=pids, out=out):
@@ -365,9 +365,7 @@ def test_a_scene_in_memory_goes_to_workers_window_by_window(tmp_path):
     model, scene = NETWORKS["residual"], _scene(2000, 300)
     options = {"tile": {0: 128, 1: 128}, "overlap": "field"}
     here, largest = model.predict(scene, threads=1, **options), []
-    with Client(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-    ) as client:
+    with small_client(default=True) as client:
         submit = running.submitted
 
         def watched(client, graph, *options):
