@@ -30,7 +30,6 @@ TESTS = {
         "tests/daskdl/data/sources/test_lazy_collections.py",
         "tests/daskdl/train/engines/test_engines.py",
         "tests/daskdl/train/gang/test_gang.py",
-        "tests/daskdl/train/engines/test_both.py",
         "tests/daskdl/train/engines/test_inprocess.py",
         "tests/daskdl/train/fit/test_checkpoint.py",
     ),

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from pathlib import Path
-
 import cloudpickle
 import dask.array as da
 import numpy as np
@@ -14,6 +10,7 @@ from distributed import Client, get_worker
 from distributed.sizeof import safe_sizeof
 
 from daskdl.nn import Linear
+from tests.daskdl.train.runs import die, first
 
 CHUNK = 4 * 100_000  # bytes of the inputs of a partition
 
@@ -55,27 +52,19 @@ def test_memory_does_not_grow_with_partitions(current):
     assert max(futures_of_few, futures_of_many) <= 1  # the model
 
 
-class Dies:
-    """Kills the first worker that computes this partition."""
-
-    def __init__(self, marker: Path, partition: int) -> None:
-        self.marker, self.partition = str(marker), partition
-
-    def __call__(self, block: np.ndarray, block_id: tuple[int, ...] = (0,)) -> np.ndarray:
-        if block_id[0] == self.partition:
-            try:
-                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return block
-            os.kill(os.getpid(), signal.SIGKILL)
-        return block
+def dying(block: np.ndarray, block_id: tuple[int, ...] = (0,), marker: str = "") -> np.ndarray:
+    """Return a block; the first worker that computes the seventh is killed."""
+    if block_id[0] == 6 and first(marker):
+        die()
+    return block
 
 
 @pytest.mark.kills
 def test_a_worker_that_dies_takes_nothing_with_it(current, tmp_path):
     x = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
     model = Linear(3, 2, seed=1)
-    inputs = da.from_array(x, chunks=(2, 3)).map_blocks(Dies(tmp_path / "died", 6), dtype=x.dtype)
+    marker = str(tmp_path / "died")
+    inputs = da.from_array(x, chunks=(2, 3)).map_blocks(dying, marker=marker, dtype=x.dtype)
     result = model.predict(inputs).compute()
     assert (tmp_path / "died").exists()
     np.testing.assert_allclose(result, model.predict(x), rtol=1e-5)

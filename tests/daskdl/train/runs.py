@@ -7,20 +7,16 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from distributed import Client
 
-from daskdl.collective import exchange
 from daskdl.data import SampleSet
-from daskdl.data.on_workers import shards
 from daskdl.nn import Conv2d, Flatten, Linear, Module, MSELoss, ReLU, Sequential
 from daskdl.optim import Adam, Method
 from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
-from daskdl.train.engines import gradient, job, step
 from daskdl.train.fit.callback import Logs
 
 SAMPLES = 53
@@ -58,32 +54,18 @@ def convolutions() -> Module:
 
 
 def fit(
-    samples: SampleSet, model: Module | None = None, method: Method | None = None, **options: Any
+    samples: SampleSet,
+    model: Callable[[], Module] = network,
+    method: Method | None = None,
+    **options: Any,
 ) -> Trainer:
-    """Fit the problem and return the trainer."""
-    trainer = Trainer(model or network(), MSELoss(), method or Adam(1e-3), seed=5)
+    """Fit a new model to samples and return the trainer."""
+    trainer = Trainer(model(), MSELoss(), method or Adam(1e-3), seed=5)
     options.setdefault("batch_size", 8)
     if "iterations" not in options:
         options.setdefault("epochs", 3)
     trainer.fit(samples, progress=False, **options)
     return trainer
-
-
-def check_same_bits(
-    run: Callable[..., Trainer],
-    client_of: ClientOf,
-    on: Sequence[tuple[int, str]] = ((2, "graph"), (2, "gang"), (3, "gang")),
-) -> Trainer:
-    """Assert that workers of an engine get the bits of one process; return its fit."""
-    alone = run(client=False)
-    for workers, engine in on:
-        other = run(client=client_of(workers), engine=engine)
-        np.testing.assert_equal(other.model.state_dict(), alone.model.state_dict())
-        for column in ("loss", "samples"):
-            np.testing.assert_array_equal(other.history[column], alone.history[column])
-        for a, b in zip(alone.history.epochs, other.history.epochs, strict=True):
-            assert a.get("val_loss") == b.get("val_loss")
-    return alone
 
 
 def digest(trainer: Trainer) -> str:
@@ -96,15 +78,37 @@ def pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
-class Do(Callback):
-    """Calls ``action`` once, after that many iterations."""
+def failing(error: type[BaseException]) -> Callable[[], None]:
+    """Return a function that raises an error."""
 
-    def __init__(self, after: int, action: Callable[[], object]) -> None:
-        self.after, self.action, self.done = after, action, False
+    def fails() -> None:
+        raise error
+
+    return fails
+
+
+#: Raises what Ctrl-C raises.
+interrupt = failing(KeyboardInterrupt)
+
+
+class Do(Callback):
+    """Calls ``action`` once, after that many iterations or after an epoch."""
+
+    def __init__(
+        self,
+        after: int | None = None,
+        action: Callable[[], object] = interrupt,
+        epoch: int | None = None,
+    ) -> None:
+        self.after, self.action, self.epoch, self.done = after, action, epoch, False
 
     def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        if iteration >= self.after and not self.done:
+        if self.after is not None and iteration >= self.after and not self.done:
             self.done = True
+            self.action()
+
+    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
+        if epoch == self.epoch:
             self.action()
 
 
@@ -132,6 +136,15 @@ class On(Callback):
         return self.epoch is not None and self.seen[-1] is True
 
 
+def first(marker: Path | str) -> bool:
+    """Return whether this process is the first to ask; that it was stays in a file."""
+    try:
+        Path(marker).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 class Once:
     """Calls ``action`` when the sample with this number is first drawn."""
 
@@ -139,11 +152,7 @@ class Once:
         self.marker, self.number, self.action = str(marker), number, action
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        if self.number in batch["x"][:, 4]:
-            try:
-                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                return batch
+        if self.number in batch["x"][:, 4] and first(self.marker):
             self.action()
         return batch
 
@@ -153,49 +162,10 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Kill:
-    """End several processes, this one last."""
-
-    def __init__(self, pids: list[int]) -> None:
-        self.pids = pids
-
-    def __call__(self) -> None:
-        for pid in self.pids:
-            if pid != os.getpid():
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        die()
-
-
 def stopped(pid: int, seconds: float) -> None:
     """Stop a process and let it go on after a while."""
     os.kill(pid, signal.SIGSTOP)
     threading.Timer(seconds, os.kill, (pid, signal.SIGCONT)).start()
-
-
-def interrupt() -> None:
-    """Raise what Ctrl-C raises."""
-    raise KeyboardInterrupt
-
-
-class Interrupt(Callback):
-    """Raises ``error`` after an iteration or an epoch."""
-
-    def __init__(
-        self,
-        iteration: int | None = None,
-        epoch: int | None = None,
-        error: type[BaseException] = KeyboardInterrupt,
-    ) -> None:
-        self.iteration, self.epoch, self.error = iteration, epoch, error
-
-    def on_group_end(self, trainer: Trainer, iteration: int) -> None:
-        if iteration == self.iteration:
-            raise self.error
-
-    def on_epoch_end(self, trainer: Trainer, epoch: int, logs: Logs) -> None:
-        if epoch == self.epoch:
-            raise self.error
 
 
 class Diary(Callback):
@@ -263,53 +233,3 @@ class Run:
 def iterations_in(folder: Path) -> list[int]:
     """Return the iterations of the checkpoints."""
     return sorted(int(p.name.removeprefix("step-")) for p in folder.iterdir())
-
-
-#: The call of a worker in each phase of each engine, and the kind of message that it sends.
-CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
-    ("graph", "load"): (shards, "load_shard", ""),
-    ("graph", "gradient"): (step, "gradient", ""),
-    ("graph", "reduce"): (gradient, "add", ""),
-    ("graph", "update"): (step, "next_state", ""),
-    ("graph", "broadcast"): (step, "next_weights", ""),
-    ("graph", "validation"): (job, "evaluate", ""),
-    ("gang", "load"): (shards, "load_shard", ""),
-    ("gang", "gradient"): (step, "gradient", ""),
-    ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
-    ("gang", "update"): (step, "update", ""),
-    ("gang", "broadcast"): (exchange.Exchange, "swap", "weights"),
-    ("gang", "validation"): (job, "evaluate", ""),
-}
-
-
-class Dying:
-    """Replaces a function; kills the process at its n-th call, if no other process died before."""
-
-    def __init__(self, function: Callable[..., Any], kind: str, calls: int, marker: str) -> None:
-        self.function, self.kind = function, kind
-        self.calls, self.marker = calls, marker
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        if not self.kind or any(isinstance(a, str) and a.startswith(self.kind) for a in args):
-            self.calls -= 1
-        if self.calls == 0:
-            try:
-                os.close(os.open(self.marker, os.O_CREAT | os.O_EXCL))
-            except FileExistsError:
-                pass
-            else:
-                die()
-        return self.function(*args, **options)
-
-
-def arm(engine: str, phase: str, calls: int, marker: str) -> None:
-    """Let this process die at its n-th call of the phase's function."""
-    owner, name, kind = CALLS[engine, phase]
-    dying = Dying(getattr(owner, name), kind, calls, marker)
-    # A function, so that it becomes a method if it replaces one.
-    setattr(owner, name, lambda *args, **options: dying(*args, **options))
-
-
-def arm_workers(client: Client, engine: str, phase: str, marker: Path, calls: int = 5) -> None:
-    """Let the first worker that makes its n-th call die."""
-    client.run(arm, engine, phase, calls, str(marker))

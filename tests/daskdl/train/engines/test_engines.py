@@ -1,8 +1,9 @@
-"""Engines: their choice, and what all of them share; the identity of a run."""
+"""Engines: their choice, the bits of one process in each, and the identity of a run."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from distributed import Client
 
 from daskdl.data import SampleSet
 from daskdl.errors import CheckpointError, TrainingError
+from daskdl.metrics import F1, ROCAUC, MeanSquaredError
 from daskdl.nn import BatchNorm, Buffer, Dropout, Linear, Module, MSELoss, ReLU, Sequential
-from daskdl.optim import LAMB, LBFGS, SGD, ClipNorm, Groups
+from daskdl.optim import LAMB, LBFGS, SGD, Adam, ClipNorm, Groups
 from daskdl.optim.schedules import Plateau
 from daskdl.train import Trainer
 from daskdl.train.engines.choice import choose, is_adaptive, make_engine
@@ -22,8 +24,10 @@ from daskdl.train.engines.inprocess import InProcessEngine
 from daskdl.train.fit.checkpoint import check_identity
 from daskdl.train.gang.engine import GangEngine
 from tests.daskdl.clusters import small
-from tests.daskdl.train.jobs import Descent, new_job
-from tests.daskdl.train.runs import On, check_same_bits, fit, problem
+from tests.daskdl.train.engines.test_precision import trained
+from tests.daskdl.train.fit.test_several_inputs import fitted, two
+from tests.daskdl.train.jobs import Descent, fit_ratings, new_job, ratings
+from tests.daskdl.train.runs import On, convolutions, fit, images, network, problem
 
 
 def test_auto_is_a_gang_unless_tasks_make_the_cluster_grow():
@@ -61,10 +65,7 @@ def test_an_adaptive_cluster_is_known():
         adaptive.stop()
 
 
-METHODS = [
-    *(Groups(SGD(Plateau(0.1, patience=0), 0.9)), ClipNorm(LAMB(1e-2), 1.0)),
-    *(LBFGS(0.1), Descent()),  # a user's method, which returns new weights
-]
+# --- the same bits
 
 
 class Largest(Module):
@@ -80,35 +81,100 @@ class Largest(Module):
 
 
 def normalised() -> Module:
-    """Return a network with running statistics and with draws."""
-    return Sequential(
+    """Return a network with running statistics, which are not rounded on the wire, and draws."""
+
+    class Local(Sequential):
+        """A class that workers cannot import."""
+
+    return Local(
         *(Linear(5, 8, seed=1), BatchNorm(8), Largest(), ReLU(), Dropout(0.3)),
         *(Linear(8, 2, seed=2), BatchNorm(2)),
     )
 
 
-@pytest.mark.slow
+def jittered(batch: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    return {**batch, "x": batch["x"] + rng.normal(size=batch["x"].shape)}
+
+
+def measured(weights: bool, **options: Any) -> Trainer:
+    """Fit samples with weights or without, and metrics of a label."""
+
+    def samples(partitions: int) -> SampleSet:
+        x = problem(1).head(53)["x"]
+        y = (x[:, :4].sum(1, keepdims=True) > 0).astype(np.float32)
+        weight = np.random.default_rng(4).lognormal(size=53).astype(np.float32)
+        more = {"sample_weight": weight} if weights else {}
+        return SampleSet.from_arrays(x=x, y=np.hstack([y, 1 - y]), **more, partitions=partitions)
+
+    metrics = {"auc": ROCAUC(), "brier": MeanSquaredError(), "f1": F1(threshold=0.0)}
+    trainer = Trainer(network(), MSELoss(), Adam(1e-2), seed=5, metrics=metrics)
+    validation = {"validation": samples(3), "epochs": 2, "batch_size": 16}
+    trainer.fit(samples(4), progress=False, **validation, **options)
+    scores = trainer.evaluate(samples(3), batch_size=16, client=options.get("client"))
+    assert scores == {name: trainer.history.epochs[-1][f"val_{name}"] for name in scores}
+    assert [*scores] == ["loss", "auc", "brier", "f1"]
+    if not weights:  # a metric divides by the weights, a loss by the samples
+        np.testing.assert_allclose(trainer.history["brier"], trainer.history["loss"], rtol=1e-6)
+        assert scores["brier"] == pytest.approx(scores["loss"], rel=1e-6)
+    return trainer
+
+
+def by(method: Any) -> Any:
+    options = {"epochs": 2, "batch_size": 13, "validation": problem(2, 20)}
+    return partial(fit, problem(4), normalised, method, **options)
+
+
+VALIDATED = {"epochs": 2, "batch_size": 6, "validation": images(2)}
+ROUNDED = {"wire": "bfloat16", "batch_size": 3, "epochs": 1}  # some shards have no samples
+CLIPPED = {"method": ClipNorm(Adam(0.1), 0.5), "wire": "bfloat16", "epochs": 2}
+ROWS = {"method": ClipNorm(Adam(0.05), 0.01)}  # members step all rows of tables
+GRAPH, ONE, TWO, THREE = (2, "graph"), (1, "gang"), (2, "gang"), (3, "gang")
+#: A fit, and the workers and engines that it is compared on, by its name.
+RUNS: dict[str, tuple[Any, ...]] = {
+    "validated": (partial(fit, images(3), convolutions, **VALIDATED), GRAPH, ONE, TWO, THREE),
+    "no samples": (partial(fit, problem(7), batch_size=2, iterations=20), GRAPH, THREE),
+    "rounded": (partial(fit, problem(5), normalised, **ROUNDED), GRAPH, THREE),
+    "clipped": (partial(fit, problem(), normalised, **CLIPPED), GRAPH, THREE),
+    "draws": (partial(fit, problem(2).map(jittered)), GRAPH, THREE),  # graphs draw nothing ahead
+    "tables": (partial(fit_ratings, validation=ratings(2)), TWO, THREE),
+    "tables, clipped": (partial(fit_ratings, **ROWS), TWO, THREE),
+    "tables, no samples": (partial(fit_ratings, ratings(7), batch_size=2, iterations=12), TWO),
+    "several inputs": (partial(fitted, two()), GRAPH, TWO),
+    "bfloat16": (trained, GRAPH, THREE),
+    "weights": (partial(measured, True), GRAPH, THREE),
+    "metrics": (partial(measured, False), THREE),
+    "schedule": (by(Groups(SGD(Plateau(0.1, patience=0), 0.9))), GRAPH, TWO, THREE),
+    "LAMB": (by(ClipNorm(LAMB(1e-2), 1.0)), GRAPH, TWO, THREE),
+    "LBFGS": (by(LBFGS(0.1)), GRAPH, TWO, THREE),
+    "a user's method": (by(Descent()), GRAPH, TWO, THREE),  # it returns new weights
+}
+LONG = {"metrics", "LAMB", "LBFGS", "a user's method"}
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.long] if name in LONG else [pytest.mark.slow] * (name != "validated")
+
+
 @pytest.mark.parametrize(
-    "method",
-    [METHODS[0], *(pytest.param(m, marks=pytest.mark.long) for m in METHODS[1:])],
-    ids=lambda m: type(m).__name__,
+    ("run", "on"),
+    [pytest.param(run, on, id=name, marks=marks(name)) for name, (run, *on) in RUNS.items()],
 )
-def test_statistics_draws_and_methods_are_the_same_in_all_engines(method, client_of):
-    def run(**options):
-        options |= {"epochs": 2, "batch_size": 13, "validation": problem(2, 20)}
-        return fit(problem(4), normalised(), method, **options)
+def test_any_number_of_workers_gives_the_bits_of_one_process(client_of, run, on):
+    def columns(trainer):
+        history = trainer.history
+        names = ["loss", *[name for name in history.epochs[0] if name.startswith("val_")]]
+        return {
+            **{name: history[name] for name in ("loss", "samples", *history.metrics)},
+            "epochs": [[row[name] for name in names] for row in history.epochs],
+        }
 
-    running = check_same_bits(run, client_of).model.flat_buffers
-    assert not np.isin(running, [0, 1]).any()
-
-
-def test_running_statistics_are_the_means_over_all_samples():
-    """Two shards with different inputs have half of their own means in them."""
-    x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
-    samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
-    trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
-    trainer.fit(samples, iterations=1, batch_size=16, progress=False)
-    np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
+    alone = run(client=False)
+    buffers = alone.model.flat_buffers
+    assert not buffers.size or not np.isin(buffers, [0, 1]).all()
+    for workers, engine in on:
+        other = run(client=client_of(workers), engine=engine)
+        np.testing.assert_equal(other.model.state_dict(), alone.model.state_dict())
+        np.testing.assert_equal(columns(other), columns(alone))
 
 
 def begin_elsewhere(trainer: Trainer) -> None:
@@ -120,16 +186,29 @@ def keep_small(trainer: Trainer) -> None:
 
 
 @pytest.mark.slow
-def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(client_of, tmp_path):
+def test_training_goes_on_from_weights_that_a_callback_puts_into_the_model(client, tmp_path):
     def run(**options):
         return fit(problem(), callbacks=[On(begin_elsewhere, epoch=keep_small)], **options)
 
-    alone = check_same_bits(run, client_of, [(2, "graph"), (2, "gang")])
+    alone = run()
     assert np.abs(alone.model.flat).max() <= np.float32(0.1)
-    losses = alone.history["loss"]
-    saved = run(checkpoint=tmp_path)  # its state lies apart from the model
-    np.testing.assert_array_equal(saved.history["loss"], losses)
-    assert not np.array_equal(fit(problem(), epochs=3).history["loss"], losses)
+    # The state of a fit with checkpoints lies apart from the model.
+    for place in (
+        {"client": client, "engine": "graph"},
+        {"client": client},
+        {"checkpoint": tmp_path},
+    ):
+        np.testing.assert_array_equal(run(**place).history["loss"], alone.history["loss"])
+    assert not np.array_equal(fit(problem(), epochs=3).history["loss"], alone.history["loss"])
+
+
+def test_running_statistics_are_the_means_over_all_samples():
+    """Two shards with different inputs have half of their own means in them."""
+    x = np.repeat(np.float32([[1.0], [3.0]]), 8, 0)
+    samples = SampleSet.from_arrays(x=x, y=x, partitions=2)
+    trainer = Trainer(BatchNorm(1, momentum=0.5), MSELoss(), SGD(0.0))
+    trainer.fit(samples, iterations=1, batch_size=16, progress=False)
+    np.testing.assert_allclose(trainer.model.flat_buffers, [1.0, 0.5])
 
 
 @pytest.mark.parametrize(
@@ -144,6 +223,8 @@ def test_changes_that_a_fit_cannot_follow_are_refused(change, message):
     with pytest.raises(TrainingError, match=f"expected callbacks to leave {message} as it was"):
         fit(problem(), epochs=2, callbacks=[On(epoch=change)])
 
+
+# --- the identity of a run
 
 IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size": 8}
 
@@ -162,12 +243,9 @@ IDENTITY = {"model": [["0.weight", [5, 8]], ["2.weight", [8, 2]]], "batch_size":
     ],
 )
 def test_a_different_setting_is_named(name, wanted, message):
+    check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)
     with pytest.raises(CheckpointError) as raised:
         check_identity(Path("runs"), IDENTITY, {**IDENTITY, name: wanted})
     sentence = str(raised.value)
     assert sentence.startswith("runs: holds the checkpoint of another run: ")
     assert message in sentence
-
-
-def test_a_run_goes_on_from_its_own_checkpoint():
-    check_identity(Path("runs"), json.loads(json.dumps(IDENTITY)), IDENTITY)

@@ -111,15 +111,6 @@ def test_shards_are_added_in_the_canonical_order(partitions):
     assert expected != sum(2 * values) * np.float32(1 / partitions)  # the order shows
 
 
-@pytest.mark.slow
-def test_one_core_and_many_give_the_same_bits(monkeypatch):
-    digests = {}
-    for cores in (1, 2, 5):
-        monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
-        digests[cores] = digest(fit(problem(), validation=problem(3)))
-    assert len(set(digests.values())) == 1
-
-
 def test_each_validation_sample_counts_once():
     samples = problem(1, 13)
     x, y = samples.head(13).values()
@@ -216,45 +207,34 @@ def test_a_mistake_elsewhere_is_named():
         trainer.fit(others, epochs=1, validation=validation, progress=False)
 
 
-seen: set[int] = set()
+seen: set[tuple[str, int]] = set()
 
 
 def looking(prediction: Any, target: Any) -> Any:
-    seen.add(threads())
+    seen.update([("budget", threads()), ("thread", threading.get_ident())])
     return MSELoss()(prediction, target)
 
 
-@pytest.mark.parametrize("budget", [1, 3])
-def test_the_thread_budget_of_the_settings_rules(budget):
-    seen.clear()
-    with dask.config.set({"daskdl.threads": budget}):
-        Trainer(network(), looking, SGD(1e-5)).fit(problem(), iterations=1, progress=False)
-    assert seen == {budget}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("shards", "budget"), [(1, 8), (3, 2), (4, 2), (5, 1), (9, 1)])
-def test_without_a_budget_the_shards_share_all_cores(shards, budget, monkeypatch):
+@pytest.mark.parametrize(
+    ("shards", "setting", "budget"),
+    [(4, 1, 1), (4, 3, 3), (1, None, 8), (3, None, 2), (4, None, 2), (5, None, 1), (9, None, 1)],
+)
+def test_the_thread_budget_of_the_settings_rules_or_shards_share_all_cores(
+    shards, setting, budget, monkeypatch
+):
     seen.clear()
     monkeypatch.setattr(cluster_threads, "granted_cores", lambda: 8)
     monkeypatch.setattr(inprocess, "granted_cores", lambda: 8)
-    Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
-    assert seen == {budget}
-
-
-at_work: set[int] = set()
-
-
-def noting(prediction: Any, target: Any) -> Any:
-    at_work.add(threading.get_ident())
-    return MSELoss()(prediction, target)
+    with dask.config.set({"daskdl.threads": setting}):
+        Trainer(network(), looking, SGD(1e-5)).fit(problem(shards), iterations=1, progress=False)
+    assert {n for kind, n in seen if kind == "budget"} == {budget}
 
 
 def test_one_core_of_openmp_is_one_for_all_shards(monkeypatch):
-    at_work.clear()
+    seen.clear()
     monkeypatch.setattr("daskdl.kernels.runtime.threads._OMP_NUM_THREADS", "1")
-    Trainer(network(), noting, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
-    assert at_work == {threading.get_ident()}
+    Trainer(network(), looking, SGD(1e-5)).fit(problem(4), iterations=3, progress=False)
+    assert seen == {("budget", 1), ("thread", threading.get_ident())}
 
 
 def test_sums_and_the_update_have_the_threads_of_all_shards(monkeypatch):
@@ -274,17 +254,18 @@ def test_sums_and_the_update_have_the_threads_of_all_shards(monkeypatch):
 
 
 @pytest.mark.slow
-def test_threads_of_sums_and_the_update_do_not_show_in_the_bits(monkeypatch):
+def test_one_core_and_many_give_the_same_bits(monkeypatch):
+    def wide():
+        return Sequential(Linear(5, 999, seed=1), ReLU(), Linear(999, 500, seed=2), Sum(-1))
+
+    x, y = np.eye(20, 5, dtype="f4"), np.ones(20, "f4")
+    samples = SampleSet.from_arrays(x=x, y=y, partitions=4)
+    options = {"iterations": 3, "batch_size": 20, "threads": 1}
     results = set()
-    for cores in (1, 2, 4):
+    for cores in (1, 2, 5):
         monkeypatch.setattr(inprocess, "granted_cores", lambda cores=cores: cores)
-        model = Sequential(Linear(5, 999, seed=1), ReLU(), Linear(999, 500, seed=2), Sum(-1))
-        method = ClipNorm(Adam(1e-3), 0.01)
-        Trainer(model, MSELoss(), method).fit(
-            SampleSet.from_arrays(x=np.eye(20, 5, dtype="f4"), y=np.ones(20, "f4"), partitions=4),
-            iterations=3, batch_size=20, threads=1, progress=False,
-        )  # fmt: skip
-        results.add(model.flat.tobytes())
+        of_threads = fit(samples, wide, ClipNorm(Adam(1e-3), 0.01), **options)  # sums and updates
+        results.add((digest(fit(problem(), validation=problem(3))), digest(of_threads)))
     assert len(results) == 1
 
 

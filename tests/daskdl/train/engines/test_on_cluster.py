@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from fractions import Fraction
+from typing import Any
 
 import dask
 import numpy as np
@@ -18,15 +19,18 @@ from distributed import Client
 
 from daskdl.cluster.failures import TaskError
 from daskdl.collective.plan import plans
+from daskdl.data import Batches
 from daskdl.errors import ClusterError, SettingsError, TrainingError
 from daskdl.nn import Embedding, Linear, MSELoss, Sequential
 from daskdl.optim import SGD
 from daskdl.rows import Rows
+from daskdl.train.engines.graph import group_graph
 from daskdl.train.engines.job import Job, Tools, pack
 from daskdl.train.engines.on_cluster import OnCluster
+from daskdl.train.engines.step import State
 from daskdl.train.engines.tables import Tables
 from tests.daskdl.train.jobs import ITEMS, USERS, Recommender
-from tests.daskdl.train.runs import fit, network, problem
+from tests.daskdl.train.runs import On, fit, network, problem
 
 
 def new_job() -> Job:
@@ -118,14 +122,10 @@ def test_a_worker_without_avx2_is_reported(engine, client, caplog):
     assert f"({new})" in line
 
 
-def test_a_thread_unpacks_once_and_has_a_model_of_its_own():
-    job = pickle.loads(pickle.dumps(new_job()))
-    assert job.tools() is job.tools()
-    with ThreadPoolExecutor(1) as other:
-        assert other.submit(job.tools).result().model is not job.tools().model
+def test_a_thread_unpacks_once_has_a_model_of_its_own_and_holds_the_last_two_jobs():
+    here = pickle.loads(pickle.dumps(new_job()))
+    assert here.tools() is here.tools()
 
-
-def test_a_thread_holds_the_last_two_jobs_only():
     def turns():
         one, two, three = new_job(), new_job(), new_job()
         of_one, of_two = one.tools(), two.tools()
@@ -133,9 +133,10 @@ def test_a_thread_holds_the_last_two_jobs_only():
         three.tools()
         assert one.tools() is of_one
         assert two.tools() is not of_two
+        return here.tools().model
 
     with ThreadPoolExecutor(1) as other:
-        other.submit(turns).result()
+        assert other.submit(turns).result() is not here.tools().model
 
 
 def test_a_class_of_the_users_script_travels_by_value(monkeypatch):
@@ -157,11 +158,6 @@ def test_an_object_that_does_not_pickle_is_named(name):
     assert sentence.startswith(f"Trainer: expected {name.replace('_', ' ')} that can be pickled")
     assert "_thread.lock" in sentence
     assert "\n" not in sentence
-
-
-def test_a_job_has_the_size_of_its_payload():
-    job = new_job()
-    assert sys.getsizeof(job) >= len(job.payload)
 
 
 def test_numbers_do_not_travel_with_a_job():
@@ -217,3 +213,38 @@ def test_stretches_step_their_own_rows_in_place():
     np.testing.assert_array_equal(a[:, 0], [0, -3, -3, -3, 0])
     np.testing.assert_array_equal(b[:, 0], [-3, -3, 0])
     np.testing.assert_array_equal(slots["velocity"], 3)
+
+
+# --- the scheduler's part
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["graph", "gang"])
+@pytest.mark.usefixtures("short_groups")
+def test_the_scheduler_forgets_finished_tasks(client, engine):
+    def count(trainer):
+        # The graph that has just ended is released by now or in a moment.
+        return client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+
+    def spans():
+        return client.run_on_scheduler(
+            lambda dask_scheduler: len(dask_scheduler.extensions["spans"].spans)
+        )
+
+    before, tasks = spans(), On(group=count)
+    fit(problem(2), client=client, engine=engine, iterations=15, callbacks=[tasks])
+    assert len(tasks.seen) == 15
+    assert max(tasks.seen[5:]) < 30
+    # Dask keeps measurements of each span for ever: samples, job and tasks are one span each.
+    assert spans() <= before + 3
+
+
+def test_the_graph_of_a_group_is_small():
+    shards, iterations = 256, 4
+    shares = list(Batches([100] * shards, 2560).shares(0, 0, iterations))
+    state = State(np.zeros(10**6, np.float32), {}, 0)
+    parts: list[Any] = [("load-run", 1, s) for s in range(shards)]
+    graph, last = group_graph("run", 1, state, "state", "job", parts, shares)
+    assert last in graph
+    assert len(graph) == iterations * (2 * shards + 1 - 1)
+    assert len(pickle.dumps(graph)) < 1_000_000

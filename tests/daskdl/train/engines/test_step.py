@@ -12,9 +12,11 @@ import pytest
 from daskdl.cluster.failures import TaskError
 from daskdl.data.batches import permutation
 from daskdl.data.on_workers.shards import load_shard
+from daskdl.data.recipe import Arrays
 from daskdl.errors import TrainingError
 from daskdl.kernels.runtime.threads import threads
-from daskdl.nn import Linear, MSELoss
+from daskdl.metrics import ROCAUC
+from daskdl.nn import Linear, MSELoss, Sequential
 from daskdl.optim import SGD
 from daskdl.tensor import recording
 from daskdl.train.engines import step
@@ -42,17 +44,13 @@ def test_a_gradient_is_the_sum_over_its_samples():
     assert gradient.loss == pytest.approx(loss, rel=1e-6)
     assert gradient.samples == 5
     assert min(gradient.seconds) >= 0
+    other = Linear(3, 2, seed=5)  # of other weights
+    elsewhere = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
+    _, expected = by_hand(other, *samples().arrays.values())
+    np.testing.assert_allclose(elsewhere.vector, expected, rtol=1e-5, atol=1e-6)
     again = step.gradient(job, model.flat, samples(), (6, 2, 1), 3, 4, 5)
     np.testing.assert_array_equal(again.vector, gradient.vector)  # nothing was left in the model
     assert again.vector is not gradient.vector
-
-
-def test_a_gradient_is_of_the_weights_it_is_given():
-    job, _ = new_job()
-    other = Linear(3, 2, seed=5)
-    gradient = step.gradient(job, other.flat, samples(), (0, 0, 0), 0, 0, N)
-    _, expected = by_hand(other, *samples().arrays.values())
-    np.testing.assert_allclose(gradient.vector, expected, rtol=1e-5, atol=1e-6)
 
 
 drawn: list[float] = []
@@ -182,11 +180,16 @@ def test_an_error_says_where_it_happened():
         assert raised.value.args[1] is raised.value.__cause__
 
 
-def test_states_and_gradients_have_the_size_of_their_arrays():
+def test_what_travels_has_the_size_of_its_arrays():
     state = State(np.ones(1000, np.float32), {"m": np.ones(500, np.float32)}, 0)
     assert state.nbytes == 6000
     assert 6000 <= sys.getsizeof(state) < 7000
     assert sys.getsizeof(of(1.0)) >= 32
+    job, model = new_job(metrics=(ROCAUC(),), model=Sequential())
+    assert sys.getsizeof(job) >= len(job.payload)
+    x = np.linspace(0, 1, 1000, dtype=np.float32)
+    data = Arrays({"x": x, "y": np.round(x)})
+    assert sys.getsizeof(evaluate(job, model.flat, data, 0, 100)) >= 24 * 1000
 
 
 def test_waiting_for_the_slowest_shard_is_idle():

@@ -8,21 +8,28 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from typing import Any
 
 import dask
 import numpy as np
 import pytest
 
+from daskdl.cluster.client import Cluster
+from daskdl.collective import exchange
+from daskdl.data.on_workers import shards
 from daskdl.errors import ClusterError, TrainingError
 from daskdl.nn import Linear, Module
+from daskdl.train.engines import gradient, job, step
 from tests.daskdl.train.runs import (
     SAMPLES,
     Do,
-    Kill,
+    On,
     Once,
-    arm_workers,
+    die,
     digest,
+    first,
     fit,
     pids,
     problem,
@@ -34,6 +41,36 @@ pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
 
 # --- workers that die
 
+#: The call of a worker in each phase of each engine, and the kind of message that it sends.
+CALLS: dict[tuple[str, str], tuple[object, str, str]] = {
+    ("graph", "load"): (shards, "load_shard", ""),
+    ("graph", "gradient"): (step, "gradient", ""),
+    ("graph", "reduce"): (gradient, "add", ""),
+    ("graph", "update"): (step, "next_state", ""),
+    ("graph", "broadcast"): (step, "next_weights", ""),
+    ("graph", "validation"): (job, "evaluate", ""),
+    ("gang", "load"): (shards, "load_shard", ""),
+    ("gang", "gradient"): (step, "gradient", ""),
+    ("gang", "reduce"): (exchange.Exchange, "swap", "reduce"),
+    ("gang", "update"): (step, "update", ""),
+    ("gang", "broadcast"): (exchange.Exchange, "swap", "weights"),
+    ("gang", "validation"): (job, "evaluate", ""),
+}
+
+
+def arm(engine: str, phase: str, calls: int, marker: str) -> None:
+    """Let this process die at its n-th call of the phase's function, if no other died before."""
+    owner, name, kind = CALLS[engine, phase]
+    function, called = getattr(owner, name), count(1)
+
+    def dying(*args: Any, **options: Any) -> Any:
+        counted = not kind or any(isinstance(a, str) and a.startswith(kind) for a in args)
+        if counted and next(called) == calls and first(marker):
+            die()
+        return function(*args, **options)
+
+    setattr(owner, name, dying)
+
 
 @pytest.mark.kills
 @pytest.mark.parametrize(
@@ -41,7 +78,7 @@ pytestmark = pytest.mark.parametrize("engine", ["graph", "gang"])
 )
 def test_a_worker_killed_in_any_phase_changes_nothing(client, tmp_path, undisturbed, engine, phase):
     died = tmp_path / "died"
-    arm_workers(client, engine, phase, died, calls=1 if phase in ("load", "validation") else 5)
+    client.run(arm, engine, phase, 1 if phase in ("load", "validation") else 5, str(died))
     trainer = fit(problem(), client=client, engine=engine, validation=problem(3))
     assert died.exists()
     assert digest(trainer) == undisturbed
@@ -50,16 +87,22 @@ def test_a_worker_killed_in_any_phase_changes_nothing(client, tmp_path, undistur
 
 @pytest.mark.kills
 def test_all_workers_killed_at_once_change_nothing(client, tmp_path, undisturbed, engine):
-    samples = problem().map(Once(tmp_path / "died", 20, Kill(pids(client))))
+    killed = pids(client)
+
+    def kill_all():
+        for pid in sorted(killed, key=os.getpid().__eq__):  # this one last
+            os.kill(pid, 9)
+
+    samples = problem().map(Once(tmp_path / "died", 20, kill_all))
     assert digest(fit(samples, client=client, engine=engine)) == undisturbed
     assert (tmp_path / "died").exists()
 
 
 @pytest.mark.kills
-@pytest.mark.parametrize("first", [1, pytest.param(0, marks=pytest.mark.long)])
-def test_workers_killed_between_groups_change_nothing(client, undisturbed, engine, first):
+@pytest.mark.parametrize("start", [1, pytest.param(0, marks=pytest.mark.long)])
+def test_workers_killed_between_groups_change_nothing(client, undisturbed, engine, start):
     """The second of two workers, or both."""
-    killed = pids(client)[first:]
+    killed = pids(client)[start:]
     kill = Do(9, lambda: [os.kill(pid, 9) for pid in killed])
     options = {"validation": problem(3), "callbacks": [kill]}
     assert digest(fit(problem(), client=client, engine=engine, **options)) == undisturbed
@@ -92,8 +135,8 @@ STOPPED = 1.5
 
 @pytest.mark.kills
 def test_a_worker_that_stops_for_a_while_is_waited_for(client, tmp_path, undisturbed, engine):
-    first, second = pids(client)
-    stop = Once(tmp_path / "stopped", 20, lambda: stopped(first, STOPPED))
+    one, second = pids(client)
+    stop = Once(tmp_path / "stopped", 20, lambda: stopped(one, STOPPED))
     other = Once(tmp_path / "stopped", 20, lambda: stopped(second, STOPPED))
     samples = problem().map(lambda b: (stop if os.getpid() == second else other)(b))
     began = time.monotonic()
@@ -109,6 +152,35 @@ def test_workers_may_be_retired(client_of, cluster, undisturbed, engine):
     assert digest(fit(problem(), client=client, engine=engine, callbacks=[leave])) == undisturbed
     assert leave.done
     assert len(client.nthreads()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_groups")
+def test_a_worker_that_joins_takes_part_and_groups_do_not_show(
+    cluster, client_of, undisturbed, caplog, engine
+):
+    client = client_of(1)
+    seen: set[str] = set()
+
+    def join():
+        cluster.scale(2)
+        limit = time.monotonic() + 60
+        while len(Cluster(client).workers("a test")) < 2:
+            assert time.monotonic() < limit, "no worker came"
+            time.sleep(0.02)
+
+    def holding(trainer):
+        keys_of = client.has_what().items()
+        seen.update(w for w, keys in keys_of if any("load-" in str(key) for key in keys))
+
+    with caplog.at_level("WARNING", "daskdl"):
+        trainer = fit(
+            problem(), client=client, engine=engine, callbacks=[Do(3, join), On(group=holding)]
+        )
+    assert digest(trainer) == undisturbed
+    assert len(seen) == 2
+    # Members of a gang go on with their own state.
+    assert "starting again" not in caplog.text
 
 
 @contextmanager
@@ -162,7 +234,7 @@ def test_an_exception_in_a_users_layer_names_worker_shard_and_iteration(client, 
     workers = "|".join(map(re.escape, client.nthreads()))
     text = rf"^iteration \d+ \(epoch 0\), shard 3 at worker ({workers}): ZeroDivisionError: a mis"
     with pytest.raises(TrainingError, match=text) as raised:
-        fit(problem(), Picky(52, os.getpid()), client=client, engine=engine)
+        fit(problem(), partial(Picky, 52, os.getpid()), client=client, engine=engine)
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     assert "\n" not in str(raised.value)
 

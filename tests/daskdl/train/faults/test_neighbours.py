@@ -9,33 +9,15 @@ import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.daskdl.clusters import small_client
-from tests.daskdl.train.processes import EPOCHS, fit_here
+from tests.daskdl.train.processes import EPOCHS, ROOT, digests, fit_here, started
 from tests.daskdl.train.runs import Once, digest, fit, problem
 
-ROOT = Path(__file__).resolve().parents[4]
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-
-def started(kind: str, **environment: str) -> subprocess.Popen[str]:
-    """Start a process of :mod:`tests.daskdl.train.processes`."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.daskdl.train.processes", kind], cwd=ROOT, text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def digests(process: subprocess.Popen[str]) -> list[str]:
-    """Return the digests that a process printed."""
-    out, error = process.communicate(timeout=500)
-    assert process.returncode == 0, error
-    return [line for line in out.splitlines() if not line.startswith("epoch")]
 
 
 def test_two_clusters_on_one_machine():
@@ -57,7 +39,7 @@ def test_fits_in_the_processes_of_xdist(tmp_path):
     (tmp_path / "test_fits.py").write_text(
         "import pytest\n"
         "from daskdl.cluster import connect\n"
-        "from tests.daskdl.train.processes import EPOCHS, fit_here\n"
+        "from tests.daskdl.train.processes import EPOCHS, ROOT, digests, fit_here, started\n"
         "from tests.daskdl.train.runs import digest, fit, problem\n"
         "@pytest.mark.parametrize('i', range(4))\n"
         "def test_here(i):\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -38,7 +39,6 @@ def start(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 @contextlib.contextmanager
 def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a scheduler and two workers; yield the scheduler."""
-    file.unlink(missing_ok=True)
     where = ("--scheduler-file", str(file))
     worker = ("dask_worker", "--nthreads=1", "--no-nanny", *where)
     local = ("--local-directory", str(file.parent))
@@ -63,7 +63,7 @@ def cluster(file: Path) -> Iterator[subprocess.Popen[bytes]]:
 @pytest.mark.parametrize("engine", [pytest.param("graph", marks=pytest.mark.long), "gang"])
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
-    tmp_path, undisturbed, engine
+    client, tmp_path, undisturbed, engine
 ):
     file, folder = tmp_path / "scheduler.json", tmp_path / "run"
 
@@ -80,8 +80,8 @@ def test_a_run_whose_scheduler_was_killed_goes_on_by_the_same_command(
             command(kill)
     assert kill.done
     assert iterations_in(folder)[-1] >= 8
-    with cluster(file):
-        again = command()
+    file.write_text(json.dumps({"address": client.scheduler.address}))
+    again = command()
     assert digest(again) == undisturbed
     assert len(again.history) == 21
 

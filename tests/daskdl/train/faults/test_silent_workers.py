@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from tests.daskdl.train.faults.test_neighbours import started
-from tests.daskdl.train.processes import EPOCHS, fit_here
+from tests.daskdl.train.processes import EPOCHS, fit_here, started
 from tests.daskdl.train.runs import ClientOf, Do, Once, digest, fit, problem
 
 
@@ -91,8 +90,6 @@ FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), No
 
 def watched(process: subprocess.Popen[str], after: Callable[[int, list[int]], None]) -> str:
     """Call ``after(epoch, pids)`` after each epoch; return the digest of the weights."""
-    assert process.stdin is not None
-    assert process.stdout is not None
     last = ""
     for line in process.stdout:
         last = line.strip()

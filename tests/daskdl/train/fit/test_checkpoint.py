@@ -53,7 +53,6 @@ def test_the_same_bits_come_back(tmp_path):
     folder = CheckpointFolder(tmp_path / "new" / "folder")
     folder.write(saved(12, **arrays))
     back = folder.read()
-    assert back is not None
     assert (back.iteration, back.identity) == (12, IDENTITY)
     assert back.more == {"epochs": [{"loss": 0.1}], "threads": 1}
     assert set(back.arrays) == set(arrays)
@@ -74,7 +73,6 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
     folder = filled(tmp_path, 8, 9, 10, 100)
     assert names(tmp_path) == sorted([*others, "step-0000000010", "step-0000000100"])
     back = folder.read()
-    assert back is not None
     assert back.iteration == 100
     folder.clear()
     assert names(tmp_path) == sorted(others)
@@ -84,7 +82,6 @@ def test_the_same_iteration_is_written_again(tmp_path):
     folder = filled(tmp_path, 5)
     folder.write(saved(5, weights=np.zeros(2)))
     back = folder.read()
-    assert back is not None
     assert back.arrays["weights"].shape == (2,)
     assert names(tmp_path) == ["step-0000000005"]
 
@@ -107,7 +104,6 @@ def test_a_kill_while_writing_leaves_the_checkpoint_before(tmp_path, monkeypatch
             folder.write(saved(iteration, weights=np.zeros(2)))
     assert len(names(tmp_path)) == 2
     back = CheckpointFolder(tmp_path).read()
-    assert back is not None
     assert back.iteration == 4
     np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
     folder.write(saved(6))
@@ -136,7 +132,6 @@ def test_a_full_disk_is_named_and_leaves_the_one_before(tmp_path, monkeypatch, b
     assert "No space left on device" in sentence
     assert names(tmp_path) == ["step-0000000004"]
     back = folder.read()
-    assert back is not None
     assert back.arrays["weights"].shape == (3,)
 
 
@@ -236,7 +231,6 @@ def test_a_checkpoint_of_the_first_format_is_read(tmp_path):
     folder = filled(tmp_path, 4)
     of_the_first_format(tmp_path / "step-0000000004")
     back = folder.read()
-    assert back is not None
     assert (back.iteration, back.more["threads"]) == (4, 1)
     np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
 
@@ -269,7 +263,6 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(tmp_path, caplog,
     damage(tmp_path / "step-0000000005")
     with caplog.at_level(logging.WARNING, checkpoint.__name__):
         back = folder.read()
-    assert back is not None
     assert back.iteration == 4
     # Clusters of other tests may still log warnings.
     (warning,) = [r.getMessage() for r in caplog.records if r.name == checkpoint.__name__]
@@ -333,7 +326,6 @@ def test_a_checkpoint_that_was_aside_at_a_kill_is_put_back(tmp_path, then):
         shutil.rmtree(tmp_path / "step-0000000005")
     with folder.exclusive():
         back = folder.read()
-    assert back is not None
     np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
     assert names(tmp_path) == ["step-0000000004"]
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -19,29 +16,32 @@ from daskdl.train import BestModel, Callback, EarlyStopping, Trainer
 from daskdl.train.fit.callback import Logs
 from daskdl.train.fit.checkpoint import CheckpointFolder
 from daskdl.train.watch.history import COLUMNS, History
-from tests.daskdl.train.runs import Diary, Interrupt, On, Run, iterations_in, network, problem
+from tests.daskdl.train.processes import started
+from tests.daskdl.train.runs import Diary, Do, On, Run, failing, iterations_in, network, problem
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
 @pytest.mark.parametrize(
-    ("when", "iteration"),
+    ("when", "iteration", "error"),
     [
-        ({"iteration": 1}, 1),
-        ({"iteration": 9}, 9),  # within an epoch
-        ({"iteration": 14}, 14),  # all iterations of an epoch are done, but not its validation
-        ({"epoch": 0}, 7),
-        ({"epoch": 2}, 21),  # the best
-        ({"epoch": 4}, 35),  # the last
+        ({"after": 1}, 1, KeyboardInterrupt),
+        ({"after": 9}, 9, KeyboardInterrupt),  # within an epoch
+        ({"after": 9}, 9, SystemExit),
+        # All iterations of an epoch are done, but not its validation.
+        ({"after": 14}, 14, KeyboardInterrupt),
+        ({"epoch": 0}, 7, KeyboardInterrupt),
+        ({"epoch": 2}, 21, SystemExit),  # the best
+        ({"epoch": 4}, 35, KeyboardInterrupt),  # the last
     ],
 )
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_a_run_goes_on_after_ctrl_c_as_if_uninterrupted(
-    tmp_path, uninterrupted, when, iteration, place
+def test_a_run_goes_on_after_ctrl_c_or_an_exit_as_if_uninterrupted(
+    tmp_path, uninterrupted, when, iteration, error, place
 ):
     first, diary = Run(), Diary()
-    with pytest.raises(KeyboardInterrupt):
-        first.fit(tmp_path, **{place: [diary, Interrupt(**when)]})
+    with pytest.raises(error):
+        first.fit(tmp_path, **{place: [diary, Do(**when, action=failing(error))]})
     assert "end" not in diary.calls
     assert iterations_in(tmp_path)[-1] == iteration
     shutil.copytree(tmp_path, tmp_path / "copy")
@@ -51,11 +51,12 @@ def test_a_run_goes_on_after_ctrl_c_as_if_uninterrupted(
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("short_groups")
-@pytest.mark.parametrize("when", [{"iteration": 9}, {"epoch": 2}])
-def test_a_run_goes_on_after_its_program_exits(tmp_path, uninterrupted, when):
-    with pytest.raises(SystemExit):
-        Run().fit(tmp_path, before=[Diary(), Interrupt(**when, error=SystemExit)])
-    assert iterations_in(tmp_path)[-1] == when.get("iteration", 21)
+@pytest.mark.parametrize("engine", ["graph", "gang"])
+def test_a_run_interrupted_on_a_cluster_goes_on_in_this_process(
+    client, tmp_path, uninterrupted, engine
+):
+    with pytest.raises(KeyboardInterrupt):
+        Run().fit(tmp_path, after=[Do(11)], client=client, engine=engine)
     assert Run().fit(tmp_path).outcome() == uninterrupted
 
 
@@ -63,10 +64,10 @@ def test_a_run_goes_on_after_its_program_exits(tmp_path, uninterrupted, when):
 @pytest.mark.usefixtures("short_groups")
 def test_a_run_that_died_goes_on_from_its_last_checkpoint(tmp_path, uninterrupted):
     with pytest.raises(MemoryError):
-        Run().fit(tmp_path, after=[Interrupt(13, error=MemoryError)], checkpoint_every=3)
+        Run().fit(tmp_path, after=[Do(13, failing(MemoryError))], checkpoint_every=3)
     assert iterations_in(tmp_path) == [9, 12]
     with pytest.raises(MemoryError):
-        Run().fit(tmp_path, after=[Interrupt(20, error=MemoryError)])
+        Run().fit(tmp_path, after=[Do(20, failing(MemoryError))])
     assert iterations_in(tmp_path) == [12, 14]
     diary = Diary()
     assert Run().fit(tmp_path, after=[diary]).outcome() == uninterrupted
@@ -130,7 +131,7 @@ class Count(Callback):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["before", "after"])
 def test_every_callback_sees_an_interrupted_epoch_once(tmp_path, place):
-    for count, more in (Count(), [Interrupt(epoch=1)]), (Count(), []):
+    for count, more in (Count(), [Do(epoch=1)]), (Count(), []):
         callbacks = [count, *more] if place == "after" else [*more, count]
         try:
             Run().fit(tmp_path, before=callbacks, epochs=3)
@@ -154,7 +155,6 @@ def test_an_interruption_leaves_the_model_with_the_weights_of_its_history(tmp_pa
     with pytest.raises(KeyboardInterrupt):
         run.fit(tmp_path, after=[On(begin=interrupt_as_the_model_follows)])
     saved = CheckpointFolder(tmp_path).read()
-    assert saved is not None
     assert saved.iteration == len(run.trainer.history) == 1
     np.testing.assert_array_equal(run.trainer.model.flat, saved.arrays["weights"])
 
@@ -193,58 +193,19 @@ def test_callbacks_may_come_and_go(tmp_path):
     assert (best.best_epoch, best.weights) == (-1, None)  # no state of another callback
 
 
-SCRIPT = """
-import logging, os, signal, sys, time
-from contextlib import ExitStack
-import numpy as np
-from distributed import Client, LocalCluster
-from daskdl.nn import Linear, MSELoss
-from daskdl.optim import SGD
-from daskdl.train import Callback, Trainer
-
-class CtrlC(Callback):
-    def on_group_end(self, trainer, iteration):
-        os.killpg(0, signal.SIGINT)  # as a terminal does
-        time.sleep(1)
-
-if __name__ == "__main__":
-    # A program that starts in the background may ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with ExitStack() as stack:
-        client = False
-        if sys.argv[2] == "on a cluster of its own":
-            options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-            cluster = stack.enter_context(LocalCluster(2, threads_per_worker=1, **options))
-            client = stack.enter_context(Client(cluster))
-        x = np.ones((64, 2), np.float32)
-        Trainer(Linear(2, 1), MSELoss(), SGD(0.1)).fit(
-            x, x[:, :1], epochs=9, callbacks=[CtrlC()], progress=False, client=client,
-            checkpoint=sys.argv[1],
-        )
-"""
-
-#: Lines of a first run, and of a batch larger than the samples.
-ASIDE = ("compiling kernels", "Trainer.fit: batch_size")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["alone", "on a cluster of its own", "with the traceback"])
 def test_ctrl_c_in_a_script_is_one_line_and_ends_no_workers(tmp_path, how):
-    script, traceback = tmp_path / "script.py", how == "with the traceback"
-    script.write_text(SCRIPT)
-    run = subprocess.run(
-        [sys.executable, str(script), str(tmp_path / "saved"), how],
-        capture_output=True,
-        text=True,
-        env=os.environ | ({"DASKDL_TRACEBACK": "1"} if traceback else {}),
-        start_new_session=True,
-    )
-    assert run.returncode == -2  # as a shell expects of Ctrl-C
-    lines = [line for line in run.stderr.splitlines() if not line.startswith(ASIDE)]
+    traceback = how == "with the traceback"
+    environment = {"DASKDL_TRACEBACK": "1"} if traceback else {}
+    process = started("interrupted", tmp_path, how, **environment)
+    _, error = process.communicate()
+    assert process.returncode == -2  # as a shell expects of Ctrl-C
+    lines = [line for line in error.splitlines() if not line.startswith("compiling kernels")]
     assert "fit interrupted after iteration" in lines[-1]
-    assert f"goes on from the checkpoint in {tmp_path}/saved" in lines[-1]
-    assert len(lines) == 1 or traceback, run.stderr
-    assert ("Traceback" in run.stderr) is traceback
+    assert f"goes on from the checkpoint in {tmp_path}" in lines[-1]
+    assert len(lines) == 1 or traceback, error
+    assert ("Traceback" in error) is traceback
 
 
 class Broken(Module):

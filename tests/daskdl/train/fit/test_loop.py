@@ -15,7 +15,7 @@ from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved
 from daskdl.train.fit.loop import GroupSize, inside
 from tests.daskdl.train.jobs import Descent
-from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, network, problem
+from tests.daskdl.train.runs import Diary, Do, Run, failing, iterations_in, network, problem
 
 # --- checkpoints
 
@@ -24,10 +24,10 @@ from tests.daskdl.train.runs import Diary, Interrupt, Run, iterations_in, networ
 @pytest.mark.usefixtures("short_groups")
 def test_without_resume_a_run_begins_anew(tmp_path, uninterrupted):
     with pytest.raises(KeyboardInterrupt):
-        Run().fit(tmp_path, after=[Interrupt(30)], checkpoint_every=29)
+        Run().fit(tmp_path, after=[Do(30)], checkpoint_every=29)
     diary, run = Diary(), Run()
     with pytest.raises(KeyboardInterrupt):
-        run.fit(tmp_path, before=[diary], after=[Interrupt(2)], resume=False)
+        run.fit(tmp_path, before=[diary], after=[Do(2)], resume=False)
     assert diary.calls == ["begin", 1, 2]
     assert iterations_in(tmp_path) == [2]
     assert Run().fit(tmp_path).outcome() == uninterrupted
@@ -67,24 +67,29 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 
 ENDS = [(7, 1), (14, 2), (16, 3)]
+OFTEN = [(1, 0), (5, 0), (7, 0), (7, 1), (14, 1), (14, 2), (16, 2), (16, 3)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("interval", "every", "expected"),
+    ("interval", "every", "expected", "groups"),
     [
-        ("1 hour", None, ENDS),
-        ("0 s", None, [(1, 0), (5, 0), (7, 0), (7, 1), (14, 1), (14, 2), (16, 2), (16, 3)]),
-        ("0 s", 100, ENDS),
-        ("0 s", 6, [(6, 0), (7, 1), (12, 1), (14, 2), (16, 3)]),
-        ("0 s", 7, [(7, 0), (7, 1), (14, 1), (14, 2), (16, 3)]),
+        ("1 hour", None, ENDS, [1, 5, 7, 14, 16]),
+        ("0 s", None, OFTEN, [1, 5, 7, 14, 16]),
+        ("0 s", 100, ENDS, [1, 5, 7, 14, 16]),
+        ("0 s", 6, [(6, 0), (7, 1), (12, 1), (14, 2), (16, 3)], [1, 5, 6, 7, 12, 14, 16]),
+        ("0 s", 7, [(7, 0), (7, 1), (14, 1), (14, 2), (16, 3)], [1, 5, 7, 14, 16]),
     ],
 )
-def test_a_checkpoint_is_written_when_it_is_due(tmp_path, written, interval, every, expected):
+def test_checkpoints_are_written_when_they_are_due_and_groups_end_there_and_with_epochs(
+    tmp_path, written, interval, every, expected, groups
+):
     settings = {"daskdl.checkpoint-interval": interval, "daskdl.group-time": "1 hour"}
+    diary, options = Diary(), {"epochs": None, "iterations": 16, "checkpoint_every": every}
     with dask.config.set(settings):
-        Run().fit(tmp_path, epochs=None, iterations=16, checkpoint_every=every)
+        Run().fit(tmp_path, before=[diary], **options)
     assert written == expected
+    assert [call for call in diary.calls if isinstance(call, int)] == groups
 
 
 @pytest.mark.parametrize("name", ["checkpoint-interval", "group-time"])
@@ -99,18 +104,6 @@ def test_a_wrong_setting_is_refused_before_the_first_iteration(name):
 
 
 # --- groups, epochs and callbacks
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("every", "groups"),
-    [(None, [1, 5, 7, 14, 16]), (4, [1, 4, 7, 8, 12, 14, 16])],
-)
-def test_groups_end_with_epochs_and_checkpoints(tmp_path, every, groups):
-    diary = Diary()
-    with dask.config.set({"daskdl.group-time": "1 hour"}):
-        Run().fit(tmp_path, before=[diary], epochs=None, iterations=16, checkpoint_every=every)
-    assert [call for call in diary.calls if isinstance(call, int)] == groups
 
 
 def test_the_end_of_a_run_within_an_epoch_has_a_row():
@@ -177,7 +170,7 @@ def test_an_engine_is_closed_in_any_case(monkeypatch, error):
         Run().fit(epochs=1)
     else:
         with pytest.raises(error):
-            Run().fit(after=[Interrupt(1, error=error)])
+            Run().fit(after=[Do(1, failing(error))])
     assert closed == [True]
 
 

@@ -31,7 +31,6 @@ def changed(path: Path, change: Change, steps: int = 1) -> None:
         for other in others:
             other.rename(other.with_name(f"aside-{other.name}"))
         saved = folder.read()
-        assert saved is not None
         arrays, more = dict(saved.arrays), dict(saved.more)
         change(arrays, more)
         folder.write(replace(saved, arrays=arrays, more=more))

@@ -26,7 +26,6 @@ from daskdl.nn import (
 )
 from daskdl.optim import Adam
 from daskdl.train import Trainer
-from tests.daskdl.train.runs import check_same_bits
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -86,14 +85,12 @@ def fitted(samples: SampleSet, **options: object) -> Trainer:
     return trainer
 
 
-@pytest.mark.slow
-def test_all_engines_train_to_the_same_bits(client, client_of):
-    on = [(2, "graph"), (2, "gang")]
-    here = check_same_bits(lambda **options: fitted(two(), **options), client_of, on)
-    assert here.history["loss"][-1] < here.history["loss"][0]
-    scores = here.evaluate(two())
+def test_the_metrics_of_each_result_have_its_name(client):
+    trainer = fitted(two())
+    assert trainer.history["loss"][-1] < trainer.history["loss"][0]
+    scores = trainer.evaluate(two())
     assert set(scores) == {"loss", "kind_accuracy", "price_mean_absolute_error"}
-    assert here.evaluate(two(), client=client) == scores
+    assert trainer.evaluate(two(), client=client) == scores
 
 
 def test_joined_inputs_have_the_bits_of_one_input():

@@ -169,11 +169,11 @@ def test_weights_have_to_be_one_for_each_sample():
         check_sample(job, batch)
 
 
-def fit(y, loss=None, samples=None, **options):
-    x = np.zeros((len(y), 4), np.float32)
-    made = SampleSet.from_arrays(x=x, y=np.asarray(y), partitions=3)
+def fit(y, loss=None, change=None, **options):
+    samples = SampleSet.from_arrays(x=np.zeros((len(y), 4), "f4"), y=np.asarray(y), partitions=3)
     trainer = Trainer(Linear(4, 3, seed=0), loss or CrossEntropyLoss(), SGD(0.1))
-    trainer.fit(made if samples is None else samples(made), epochs=1, progress=False, **options)
+    samples = samples if change is None else samples.map(change)
+    trainer.fit(samples, epochs=1, progress=False, **options)
     return trainer
 
 
@@ -184,39 +184,34 @@ def labels(wrong=None):
     return y
 
 
-@pytest.mark.parametrize("wrong", [3, -1])
-def test_a_wrong_label_in_memory_is_found_before_any_iteration(wrong):
-    with pytest.raises(
-        DataError, match=rf"0 to 2, as .* 3 outputs, found y = {wrong} in sample 10"
-    ):
-        fit(labels(wrong))
+IGNORES = CrossEntropyLoss(ignore_index=-1)
 
 
-def test_an_ignored_label_is_accepted():
-    assert len(fit(labels(-1), CrossEntropyLoss(ignore_index=-1)).history) == 1
-    with pytest.raises(DataError, match="found y = 7 in sample 10"):
-        fit(labels(7), CrossEntropyLoss(ignore_index=-1))
+def evaluated():
+    wrong = SampleSet.from_arrays(x=np.zeros((12, 4), "f4"), y=labels(9), partitions=3)
+    fit(labels(-1), IGNORES).evaluate(wrong)
 
 
-def test_a_wrong_label_that_a_function_makes_names_its_sample():
-    """Sample 10 of twelve in three partitions is the third of the last."""
-    with pytest.raises(TrainingError, match=r"shard 2: .* to 2, found 9 in sample 2 of the partit"):
-        fit(labels(9), samples=lambda made: made.map(dict), batch_size=12)
-
-
-def test_evaluations_name_a_wrong_label():
-    trainer = fit(labels())
-    x = np.zeros((12, 4), np.float32)
-    samples = SampleSet.from_arrays(x=x, y=labels(9), partitions=3)
-    with pytest.raises(
-        TrainingError, match=r"validation, shard 2: .* found 9 in sample 2 of the p"
-    ):
-        trainer.evaluate(samples)
-
-
-def test_words_as_labels_are_refused():
-    with pytest.raises(DataError, match=r"found words such as 'cat'; number the classes from 0"):
-        fit(np.array(["cat", "dog", "cat"]))
+@pytest.mark.parametrize(
+    ("run", "error", "message"),
+    [
+        # Labels in memory are checked before any iteration.
+        (lambda: fit(labels(3)), DataError, "0 to 2, as .* 3 outputs, found y = 3 in sample 10"),
+        (lambda: fit(labels(-1)), DataError, "found y = -1 in sample 10"),
+        (lambda: fit(labels(7), IGNORES), DataError, "found y = 7 in sample 10"),
+        (lambda: fit(["cat", "dog"]), DataError, "words such as 'cat'; number the classes from 0"),
+        # Sample 10 of twelve in three partitions is the third of the last.
+        (
+            lambda: fit(labels(9), change=dict, batch_size=12),
+            TrainingError,
+            "shard 2: .* to 2, found 9 in sample 2 of the partit",
+        ),
+        (evaluated, TrainingError, "validation, shard 2: .* found 9 in sample 2 of the p"),
+    ],
+)
+def test_a_wrong_label_names_its_sample(run, error, message):
+    with pytest.raises(error, match=message):
+        run()
 
 
 def test_a_batch_of_more_than_all_samples_is_reported_once(caplog):

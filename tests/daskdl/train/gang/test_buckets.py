@@ -31,6 +31,16 @@ def network() -> Module:
     )
 
 
+def begun(
+    comm: Communicator, model: Module | None = None, kind: type[Buckets] = Buckets
+) -> tuple[Buckets, Module, int]:
+    """Return buckets at their first iteration, their model and the first shard of this rank."""
+    model = model or network()
+    buckets = kind(new_job()[0], comm.group, comm, model.vector.size)
+    buckets.begin(0)
+    return buckets, model, comm.shards[0]
+
+
 def of_shard(job: Job, weights: Any, shard: int, count: int, **options: Any) -> Gradient:
     return step.gradient(job, weights, samples(), (0, 0, 0), shard, shard, count, **options)
 
@@ -114,10 +124,8 @@ def test_last_layers_are_exchanged_before_the_first_are_computed():
             return result
 
     def of_rank(comm):
-        model = Sequential(Waiting(3, 40, seed=1), ReLU(), Linear(40, 40, seed=2))
-        buckets = Telling(new_job()[0], comm.group, comm, model.vector.size)
-        buckets.begin(0)
-        shard = comm.shards[0]
+        layers = Waiting(3, 40, seed=1), ReLU(), Linear(40, 40, seed=2)
+        buckets, model, shard = begun(comm, Sequential(*layers), Telling)
         model.joined.zero_grad()
         loss = ops.sum(model(Tensor(np.ones((2, 3), np.float32))))
         assert buckets.back(shard, loss, model, 2)
@@ -144,11 +152,9 @@ def test_a_parameter_is_ready_after_the_first_operation_that_used_it():
 
 def test_gradients_that_are_not_finite_are_not_exchanged():
     def of_rank(comm):
-        model = network()
-        buckets = Buckets(new_job(model=model)[0], comm.group, comm, model.vector.size)
-        buckets.begin(0)
+        buckets, model, shard = begun(comm)
         loss = ops.sum(model(Tensor(np.full((2, 3), np.nan, np.float32))))
-        sound = buckets.back(comm.shards[0], loss, model, 2)
+        sound = buckets.back(shard, loss, model, 2)
         buckets.close()
         return sound, len(buckets._work)
 
@@ -162,11 +168,9 @@ def test_a_member_that_leaves_waits_for_nobody():
         if comm.rank:
             assert gone.wait(60)
             return
-        model = network()
-        buckets = Buckets(new_job(model=model)[0], comm.group, comm, model.vector.size)
-        buckets.begin(0)
+        buckets, model, shard = begun(comm)
         loss = ops.sum(model(Tensor(np.ones((2, 3), np.float32))))
-        assert buckets.back(comm.shards[0], loss, model, 2)
+        assert buckets.back(shard, loss, model, 2)
         buckets.close()  # the other has sent nothing
         gone.set()
         with pytest.raises(BrokenGangError, match="bucket 7 0: this member has left"):
@@ -177,9 +181,7 @@ def test_a_member_that_leaves_waits_for_nobody():
 
 def test_nothing_is_exchanged_after_the_end():
     def of_rank(comm):
-        job, model = new_job(model=network())
-        buckets = Buckets(job, comm.group, comm, model.vector.size)
-        buckets.begin(0)
+        buckets, _, _ = begun(comm)
         buckets.close()
         for shard in comm.shards:
             buckets.put(shard, None)

@@ -14,14 +14,12 @@ import pytest
 from distributed import Client
 
 from daskdl.data import Batches
-from daskdl.optim import Adam, ClipNorm
 from daskdl.train import Trainer
 from daskdl.train.gang.engine import GangEngine, gang_graph
 from daskdl.train.gang.members import Gang
 from tests.daskdl.clusters import small_client
 from tests.daskdl.train.jobs import new_job
 from tests.daskdl.train.runs import (
-    Do,
     On,
     Once,
     digest,
@@ -51,17 +49,6 @@ def test_any_placement_of_shards_gives_the_same_bits(client_of, monkeypatch):
 
         monkeypatch.setattr("daskdl.data.on_workers.shards.assign", scattered)
         assert digest(gang(client, samples)) == alone
-
-
-@pytest.mark.kills
-def test_a_method_that_clips_the_norm_gives_the_same_bits(client, tmp_path):
-    def clipped(**options):
-        return digest(fit(problem(), method=ClipNorm(Adam(0.1), 0.5), epochs=2, **options))
-
-    alone, options = clipped(), {"client": client, "engine": "gang"}
-    assert clipped(**options) == alone
-    with dask.config.set({"daskdl.group-time": "1 us"}):
-        assert clipped(callbacks=[Do(5, lambda: os.kill(pids(client)[0], 9))], **options) == alone
 
 
 @pytest.mark.kills

@@ -21,7 +21,7 @@ from daskdl.train import LivePlot, TensorBoard
 from daskdl.train.engines.step import PHASES, Record
 from daskdl.train.watch.history import History
 from daskdl.train.watch.plot import POINTS
-from tests.daskdl.train.runs import Interrupt, On, fit, problem
+from tests.daskdl.train.runs import Do, On, failing, fit, problem
 
 
 @pytest.fixture(autouse=True)
@@ -182,7 +182,7 @@ def test_a_resumed_run_goes_on_in_the_same_folder(tmp_path):
     logs, checkpoint = tmp_path / "logs", tmp_path / "c"
     options = {"epochs": 2, "checkpoint": checkpoint, "checkpoint_every": 4}
     with pytest.raises(RuntimeError):
-        fit(problem(), callbacks=[TensorBoard(logs), Interrupt(6, error=RuntimeError)], **options)
+        fit(problem(), callbacks=[TensorBoard(logs), Do(6, failing(RuntimeError))], **options)
     before = points(logs)
     assert list(before["iteration/loss"]) == [1, 2, 3, 4, 5, 6]  # though the file was not closed
     options |= {"epochs": None, "iterations": 5}
