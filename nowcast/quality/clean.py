@@ -87,7 +87,9 @@ def clean(
             mask = _false_echo(step, replace(sweep, dbz=dbz), rhohv, weakest)
         if mask is None:
             continue
-        counts[step] = _take_out(mask, np.uint8(1 << place), np.float32(weakest), dbz, flags)
+        counts[step] = int(np.count_nonzero(mask & (dbz >= weakest)))
+        flags[mask] |= np.uint8(1 << place)
+        dbz[mask] = -np.inf
     if flags.any():
         surround(dbz, flags)
     lost = None if known is None else known[1]
@@ -120,22 +122,6 @@ def _false_echo(step: str, sweep: Sweep, rhohv: float, weakest: float) -> Mask |
     if step == "second_trip":
         return second_trip(sweep, weakest)
     return speckle(sweep.dbz >= weakest)
-
-
-@jit
-def _take_out(
-    mask: Mask, bit: np.uint8, weakest: np.float32,
-    dbz: NDArray[np.float32], flags: NDArray[np.uint8],
-) -> int:  # fmt: skip
-    """Set the bit and no echo at gates; return the number of echoes of at least ``weakest``."""
-    count = 0
-    for ray in range(dbz.shape[0]):
-        for gate in range(dbz.shape[1]):
-            if mask[ray, gate]:
-                count += dbz[ray, gate] >= weakest
-                flags[ray, gate] |= bit
-                dbz[ray, gate] = -np.inf
-    return count
 
 
 @jit

@@ -1,14 +1,10 @@
-"""Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver.
-
-Connected components as in `skimage.measure.label`, but also across north, in 2/3 of its time.
-"""
+"""Speckle: echoes of a few gates, such as planes, birds, ships and faults of the receiver."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-
-from daskdl.kernels.runtime.jit import jit
+from scipy import ndimage
 
 Mask = NDArray[np.bool_]
 
@@ -29,33 +25,8 @@ def speckle(echo: Mask) -> Mask:
     >>> np.argwhere(speckle(echo)).tolist()
     [[90, 20]]
     """
-    small = np.zeros(echo.shape, np.bool_)
-    _mark_small(echo, GATES, np.empty(echo.size, np.int32), echo.copy(), small)
-    return small
-
-
-@jit
-def _mark_small(
-    echo: Mask, least: int, members: NDArray[np.int32], unvisited: Mask, small: Mask
-) -> None:
-    """Mark echoes of fewer gates than ``least``; ``unvisited`` is a copy, ``members`` is space."""
-    rays, gates = echo.shape
-    for first in range(echo.size):
-        if not unvisited[first // gates, first % gates]:
-            continue
-        unvisited[first // gates, first % gates] = False
-        members[0] = first
-        count, at = 1, 0
-        while at < count:
-            ray, gate = members[at] // gates, members[at] % gates
-            at += 1
-            for side in (-1, 0, 1):
-                row = (ray + side) % rays
-                for near in range(max(gate - 1, 0), min(gate + 2, gates)):
-                    if unvisited[row, near]:
-                        unvisited[row, near] = False
-                        members[count] = row * gates + near
-                        count += 1
-        if count < least:
-            for member in members[:count]:
-                small[member // gates, member % gates] = True
+    # Rays around north once more on both sides, as far as a small echo reaches.
+    turn = np.pad(echo, ((GATES, GATES), (0, 0)), mode="wrap")
+    labels = ndimage.label(turn, np.ones((3, 3)))[0]
+    small = np.bincount(labels.ravel()) < GATES
+    return np.asarray(echo & small[labels[GATES:-GATES]])

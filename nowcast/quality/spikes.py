@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.kernels.runtime.jit import jit
-
 Float = NDArray[np.float32]
 
 # Width in dB within which powers are equal, and fraction of a ray's gates with it in a spike.
@@ -37,25 +35,17 @@ def spikes(dbz: Float, range_: NDArray[np.float64]) -> NDArray[np.bool_]:
     looked = np.flatnonzero(full | next_to_full)
     if full.any():
         grows = (20 * np.log10(np.maximum(range_, 1.0) / 1000)).astype(np.float32)
+        power = dbz[looked, first:] - grows[first:]
         counts = np.zeros((looked.size, BINS), np.int64)
-        _count(np.asarray(dbz, np.float32), grows, looked, first, counts)
+        # The power of the far gates with echo, in steps of 1 dB.
+        row, gate = np.nonzero(np.isfinite(power))
+        step = (power[row, gate] - np.float32(LOWEST)).astype(np.int64).clip(0, BINS - 1)
+        np.add.at(counts, (row, step), 1)
         level = _levels(counts, looked, range_.size - first, len(dbz))
         rays = looked[level > -np.inf]
         below = (level[level > -np.inf] + np.float32(ABOVE))[:, np.newaxis]
         result[rays] = heard[rays] & (dbz[rays] - grows < below)
     return result
-
-
-@jit
-def _count(
-    dbz: Float, grows: Float, rays: NDArray[np.int64], first: int, counts: NDArray[np.int64]
-) -> None:
-    """Count the gates of some rays, from gate ``first`` on, by their power in steps of 1 dB."""
-    for k in range(rays.size):
-        for gate in range(first, grows.size):
-            power = dbz[rays[k], gate] - grows[gate]
-            if abs(power) < np.inf:
-                counts[k, min(max(int(power - np.float32(LOWEST)), 0), BINS - 1)] += 1
 
 
 def _levels(
