@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from daskdl.cluster import bounded
 from daskdl.cluster.current import current_client
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.recipe import Positions, Recipe
@@ -20,8 +21,6 @@ from nowcast.rain.store import damage_named, in_order
 
 #: Bytes of frames that are counted at once.
 BLOCK_BYTES = 64_000_000
-#: Time to wait for workers that count.
-COUNT_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -160,26 +159,14 @@ class FrameSource:
         at_once = max(1, BLOCK_BYTES // (4 * self.shape[1] * self.shape[2]))
         blocks = (self.only(frames[a : a + at_once]) for a in range(0, len(frames), at_once))
         client = current_client() if isinstance(self.data, str) and len(frames) > at_once else None
-        if client is None:
-            results = [count_all(block, corners, tile, threshold) for block in blocks]
-        else:
-            asked = {"corners": corners, "tile": tile, "threshold": threshold}
-            futures = client.map(count_all, list(blocks), **asked, pure=False)
-            _wait(futures, self.name)
-            results = client.gather(futures)
-        return np.concatenate([r[0] for r in results]), np.concatenate([r[1] for r in results])
-
-
-def _wait(futures: Any, name: str) -> None:
-    from distributed import wait
-
-    try:
-        wait(futures, timeout=COUNT_SECONDS)
-    except TimeoutError as error:
-        raise ClusterError(
-            f"{name}: expected the workers to count the frames within {COUNT_SECONDS} s, found "
-            "them not done; see whether there are any workers and whether they can read it"
-        ) from error
+        calls = ((block, corners, tile, threshold) for block in blocks)
+        counts = []
+        for _, result in bounded.in_order(client, count_all, calls, "count"):
+            if isinstance(result, bounded.Died):
+                raise ClusterError(f"{self.name}: {result.reason}")
+            counts.append(result)
+        wet, valid = zip(*counts, strict=True)
+        return np.concatenate(wet), np.concatenate(valid)
 
 
 def _opened(path: str) -> xr.Dataset:
