@@ -90,3 +90,9 @@ def needed(sentence: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise MissingExtraError(sentence.replace("{error}", str(error))) from error
+
+
+def type_and_line(error: BaseException) -> str:
+    """Return an exception's type and the first line of its text."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -23,7 +23,7 @@ import cloudpickle
 
 from daskdl.cluster.settings import setting
 from daskdl.cluster.starting.address import one_line
-from daskdl.errors import ClusterError, TrainingError
+from daskdl.errors import ClusterError, TrainingError, type_and_line
 from daskdl.version import __version__
 
 if TYPE_CHECKING:
@@ -170,15 +170,11 @@ def until_done(
                 called = f"; the tasks call {', '.join(functions)}" if functions else ""
                 raise ClusterError(
                     f"{purpose}: tried {tries} times, each time data were lost with their "
-                    f"workers, at last by {_first_line(error)}{losses}"
+                    f"workers, at last by {type_and_line(error)}{losses}"
                     f"{called}; see the workers' logs for what ends their processes"
                 ) from error
             logger.warning(
-                "%s: starting again, since %s%s", purpose, _first_line(error), cluster.losses()
+                "%s: starting again, since %s%s", purpose, type_and_line(error), cluster.losses()
             )
             after_loss()
     raise AssertionError("the last attempt has returned or raised")
-
-
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"

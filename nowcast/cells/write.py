@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import DataError, MissingExtraError, SettingsError
+from daskdl.errors import MissingExtraError, SettingsError
 from daskdl.files import replacing
 from nowcast.cells.motion import track_ahead
 from nowcast.cells.track import Cell
+from nowcast.rain.store import expecting
 
 NAMES = [field.name for field in fields(Cell) if field.name != "outline"]
 
@@ -126,7 +127,7 @@ def _geojson(cells: Sequence[Cell]) -> str:
 
 def read_cells(path: Path) -> list[Cell]:
     """Return the cells of a GeoJSON file that `write_cells` wrote."""
-    try:
+    with expecting(path, "cells as GeoJSON, as nowcast cells writes them", "make the file anew"):
         features = json.loads(path.read_text(encoding="utf-8"))["features"]
         return [
             Cell(
@@ -136,8 +137,3 @@ def read_cells(path: Path) -> list[Cell]:
             )
             for feature in features
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"{path}: expected cells as GeoJSON, as nowcast cells writes them, found something "
-            f"else ({type(error).__name__}: {error}); make the file anew"
-        ) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import SettingsError
 from nowcast.commands.arguments import RainOrForecast, numbers
 from nowcast.commands.talk import progress_bar, say
 
@@ -104,12 +104,10 @@ def _opened(path: Path) -> xr.Dataset:
     """Open sums, in netCDF or zarr."""
     import xarray as xr
 
-    try:
+    from nowcast.rain.store import expecting
+
+    with expecting(path, "sums that nowcast accumulate wrote", "make them by nowcast accumulate"):
         return xr.open_zarr(path) if path.is_dir() else xr.open_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{path}: expected sums that nowcast accumulate wrote, found {type(error).__name__}"
-        ) from error
 
 
 def cells(

@@ -13,6 +13,7 @@ from daskdl.files import replacing
 from nowcast.rain.growing import write_parts
 from nowcast.rain.store import (
     consolidate,
+    expecting,
     is_netcdf,
     open_rain,
     without_encoding,
@@ -28,18 +29,11 @@ def open_forecast(path: Path) -> xr.Dataset:
       valid ``time`` of each lead time.
     - raises DataError when there is nothing, or something else.
     """
-    if not path.exists():
-        raise DataError(f"{path}: expected a forecast, found nothing; run nowcast predict first")
-    try:
+    with expecting(path, "a forecast as nowcast predict writes it", "make it by nowcast predict"):
         if path.is_dir():
             dataset = xr.open_zarr(path, consolidated=True, decode_timedelta=True)
         else:
             dataset = xr.open_dataset(path, engine="h5netcdf", decode_timedelta=True)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path}: expected a forecast as nowcast predict writes it, found something else "
-            f"({type(error).__name__}); make it anew"
-        ) from error
     other_kind = _found_instead(dataset)
     if other_kind:
         dataset.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import numpy as np
 
@@ -70,12 +70,7 @@ def spanned(pattern: str, first: np.datetime64 | None, last: np.datetime64 | Non
         raise SettingsError(
             f"{pattern}: the address has fields of times; give the times with --from and --to"
         )
-    step = timedelta(hours=1) if "H" in fields else timedelta(days=1)
     unit = "h" if "H" in fields else "D"
-    time = first.astype(f"datetime64[{unit}]").astype("datetime64[s]").item()
-    before = None
-    while np.datetime64(time, "s") <= last:
-        filled = time.strftime(pattern)
-        if filled != before:
-            yield filled
-        before, time = filled, time + step
+    start, end = (time.astype(f"datetime64[{unit}]") for time in (first, last))
+    times = np.arange(start, end + 1).astype("datetime64[s]").tolist()
+    yield from dict.fromkeys(time.strftime(pattern) for time in times)

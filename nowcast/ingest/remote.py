@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.bounded import Died, in_order
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError, MissingExtraError, type_and_line
 from nowcast.ingest.name_times import name_time, spanned
 from nowcast.ingest.rain_map import Failure
 from nowcast.ingest.scan import GRACE
@@ -147,7 +147,9 @@ def _files(url: str, access: Access, *, missing: bool) -> list[RemoteFile]:
     except FileNotFoundError:
         details = {}
     except Exception as error:  # of the library of any store
-        raise DataError(f"{url}: cannot be listed ({_reason(error)}); {_advice(url)}") from error
+        raise DataError(
+            f"{url}: cannot be listed ({type_and_line(error)}); {_advice(url)}"
+        ) from error
     if not details and not missing and how is None and "*" not in path and not url.endswith("/"):
         raise DataError(f"{url}: expected a file or a folder, found nothing; look at the address")
     behind = "::" + url.partition("::")[2] if "::" in url else ""
@@ -188,18 +190,13 @@ def fetch(file: RemoteFile, folder: Path, access: Access) -> Path | Failure:
             os.replace(part, target)
             return target
         except (MissingExtraError, FileNotFoundError) as error:
-            problem = _reason(error)
+            problem = type_and_line(error)
             break
         except Exception as error:  # of the library of any store
-            problem = _reason(error)
+            problem = type_and_line(error)
         finally:
             part.unlink(missing_ok=True)
     return Failure(file.url, f"cannot be fetched ({problem}); {_advice(file.url)}")
-
-
-def _reason(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def _advice(url: str) -> str:

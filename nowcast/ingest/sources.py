@@ -56,27 +56,18 @@ def find_files(sources: Iterable[str | os.PathLike[str]]) -> Sources:
                 "sources: expected a file, a folder or a pattern, found an empty "
                 "name; check the variable or the quotes in the command"
             )
-        if path.is_dir() and is_zarr(path):
-            _add(result.named, [path], seen)
-        elif path.is_dir():
-            matches = sorted(_walk(path))
-            _add(result.found, matches, seen)
-        elif path.is_file():
-            _add(result.named, [path], seen)
-        elif glob.has_magic(str(source)):
-            matches = sorted(Path(match) for match in glob.glob(str(source), recursive=True))
-            if not matches:
-                raise DataError(f"{source}: the pattern matches no file; check it with ls")
-            for match in matches:
-                if match.is_dir() and not is_zarr(match):
-                    _add(result.found, sorted(_walk(match)), seen)
-                else:
-                    _add(result.named, [match], seen)
-        else:
+        names = [path] if path.exists() else glob.glob(str(source), recursive=True)
+        matches = sorted(map(Path, names))
+        if not matches:
             raise DataError(
                 f"{source}: expected a file, a folder or a pattern, found nothing there; "
                 "check the path from the folder where the command runs"
             )
+        for match in matches:
+            if match.is_dir() and not is_zarr(match):
+                _add(result.found, sorted(_walk(match)), seen)
+            else:
+                _add(result.named, [match], seen)
     return result
 
 

@@ -29,6 +29,7 @@ from nowcast.lagrangian.exceedance import (
 from nowcast.lagrangian.frames import frames_back
 from nowcast.model.archives import Archive
 from nowcast.model.split import minutes
+from nowcast.rain.store import expecting
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -220,7 +221,7 @@ def read_table(path: Path) -> MarginTable:
 
     Raises DataError if the file is missing or is no table.
     """
-    try:
+    with expecting(path, "a file that nowcast calibrate wrote", "make it with nowcast calibrate"):
         numbers = json.loads(path.read_text())["rank_margin"]
         pairs = [
             tuple((float(first), float(change)) for first, change in numbers.get(name, ()))
@@ -229,11 +230,6 @@ def read_table(path: Path) -> MarginTable:
         table = MarginTable(tuple(map(float, numbers["thresholds"])), *pairs)
         check_table(table)
         return table
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path}: expected a file that nowcast calibrate wrote, found something else "
-            f"({type(error).__name__}); make it with nowcast calibrate"
-        ) from error
 
 
 def _starts(archive: Archive, leads: int, most: int) -> list[int]:

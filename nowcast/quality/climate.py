@@ -21,6 +21,7 @@ from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.radar.polar.sweep import Sweep
 from nowcast.rain.cf import describe
+from nowcast.rain.store import expecting
 
 # Ground: least fraction of scans with echo, also as a multiple of the median ray's at its range.
 STATIC, UNUSUAL = 0.5, 3.0
@@ -177,21 +178,16 @@ def open_climate(path: Path) -> Climate:
     """Return the climate in a file; raise a DataError if it has none."""
     import xarray as xr
 
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as data:
-            ranges, site = data["range"].values.astype(np.float64), data.attrs.get("site")
-            blockage = data["blockage"].values
-            if blockage.ndim == 1:  # in files from before terrain models
-                blockage = blockage[:, np.newaxis] * (ranges >= FROM).astype(np.float32)
-            return Climate(
-                float(data.attrs["elevation"]), ranges, data["echo_frequency"].values, blockage,
-                int(data.attrs["scans"]), None if site is None else Site.parse(site),
-            )  # fmt: skip
-    except (OSError, KeyError, ValueError) as error:
-        content = f"something else ({error})" if path.exists() else "nothing there"
-        raise DataError(
-            f"{path}: expected a climate, found {content}; make it by nowcast climate"
-        ) from error
+    climate = expecting(path, "a climate", "make it by nowcast climate")
+    with climate, xr.open_dataset(path, engine="h5netcdf") as data:
+        ranges, site = data["range"].values.astype(np.float64), data.attrs.get("site")
+        blockage = data["blockage"].values
+        if blockage.ndim == 1:  # in files from before terrain models
+            blockage = blockage[:, np.newaxis] * (ranges >= FROM).astype(np.float32)
+        return Climate(
+            float(data.attrs["elevation"]), ranges, data["echo_frequency"].values, blockage,
+            int(data.attrs["scans"]), None if site is None else Site.parse(site),
+        )  # fmt: skip
 
 
 def alike(sweep: Sweep, known: Climate | Tally) -> bool:

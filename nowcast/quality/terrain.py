@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, needed
 from nowcast.radar.polar.geometry import BEAMWIDTH, Geometry
 from nowcast.rain.grid import Grid
+from nowcast.rain.store import expecting
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,12 +65,8 @@ def _sampled(
 
     site = geometry.site
     plane = Grid.around(site.latitude, site.longitude, size=(1, 1), spacing=1.0).crs
-    try:
+    with expecting(path, "a terrain model (GeoTIFF, netCDF or zarr)", "give another file"):
         heights, crs = _from_geotiff(path) if path.suffix in (".tif", ".tiff") else _from_cf(path)
-    except (OSError, ValueError, KeyError, pyproj.exceptions.CRSError) as error:
-        raise DataError(
-            f"{path}: expected a terrain model (GeoTIFF, netCDF or zarr), found {error}"
-        ) from error
     x, y = pyproj.Transformer.from_crs(plane, crs, always_xy=True).transform(x, y)
     places = dict(zip(heights.dims, (y, x), strict=True))
     inside = heights.isel({axis: _around(heights[axis], at) for axis, at in places.items()}).load()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from daskdl.errors import DaskdlError, DataError
+from daskdl.errors import DaskdlError, DataError, type_and_line
 from daskdl.files import address_of, replacing
 from nowcast.rain.identity import CHECKSUM, OneStore, checksum, path_of
 
@@ -66,7 +66,8 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
         raise DataError(
             f"{path}: expected a rain store, found nothing there; nowcast ingest writes one"
         )
-    try:
+    kind = "a rain store (zarr) as nowcast ingest writes it"
+    with expecting(path, kind, "make it by nowcast ingest"):
         if path.is_dir():
             # A running ingest replaces only the consolidated metadata in one step.
             store = OneStore(path, read_only=True)
@@ -74,13 +75,20 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
             dataset.encoding["source"] = str(path)
         else:
             dataset = xr.open_dataset(path, engine="h5netcdf")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path}: expected a rain store (zarr) as nowcast ingest writes it, found something "
-            f"else ({_first_line(error)}); make it by nowcast ingest"
-        ) from error
     _check(dataset, path)
     return dataset
+
+
+@contextmanager
+def expecting(path: Path, kind: str, advice: str) -> Iterator[None]:
+    """Turn an error while a file is read into a DataError: the kind of file that was expected."""
+    try:
+        yield
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+        found = f"something else ({type_and_line(error)})" if path.exists() else "nothing there"
+        raise DataError(f"{path}: expected {kind}, found {found}; {advice}") from error
 
 
 def _open_remote(address: str) -> xr.Dataset:
@@ -100,7 +108,7 @@ def _open_remote(address: str) -> xr.Dataset:
     except Exception as error:  # each kind of store raises its own errors
         raise DataError(
             f"{address}: expected a rain store (zarr), found that it cannot be read "
-            f"({_first_line(error)}); give fsspec its access, such as FSSPEC_S3_ANON=true"
+            f"({type_and_line(error)}); give fsspec its access, such as FSSPEC_S3_ANON=true"
         ) from error
     dataset.encoding["source"] = address
     _check(dataset, address)
@@ -124,7 +132,7 @@ def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
             raise
         raise DataError(
             f"{path}: expected its chunks as they were written, found a damaged one "
-            f"({_first_line(error)}); ingest into a new store"
+            f"({type_and_line(error)}); ingest into a new store"
         ) from error
 
 
@@ -336,8 +344,3 @@ def consolidate(path: Path, attributes: dict[str, Any] | None = None) -> None:
     group["consolidated_metadata"][CHECKSUM] = checksum(group)
     with replacing(path / "zarr.json") as temporary:
         temporary.write_text(json.dumps(group, indent=1))
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

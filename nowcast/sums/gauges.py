@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 from nowcast.radar.netcdf import open_dataset
+from nowcast.rain.store import expecting
 
 COLUMNS = ("station", "latitude", "longitude", "time", "mm")
 AMOUNTS = {"lwe_thickness_of_precipitation_amount", "precipitation_amount", "rainfall_amount"}
@@ -80,11 +81,8 @@ def _from_csv(path: Path) -> Gauges:
 
 
 def _from_netcdf(path: Path) -> Gauges:
-    try:
-        with open_dataset(path) as opened:
-            dataset = opened.load()
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: expected a netCDF file of gauges, found {error}") from error
+    with expecting(path, "a netCDF file of gauges", "give CSV"), open_dataset(path) as opened:
+        dataset = opened.load()
     amounts = [
         variable for variable in dataset.data_vars.values()
         if variable.attrs.get("standard_name") in AMOUNTS and "time" in variable.dims

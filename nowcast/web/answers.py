@@ -34,7 +34,7 @@ def iso(time: np.datetime64) -> str:
 
 def frames(case: Case) -> dict[str, Any]:
     """Return times, quantities and scales, which the page needs to show the maps."""
-    first = {name: 0 if name == "rain" else case.past for name in case.quantities()}
+    first = {name: 0 if name == "rain" else case.past for name in case.quantities}
     return {
         "case": case.name,
         "start": iso(case.start),
@@ -42,7 +42,7 @@ def frames(case: Case) -> dict[str, Any]:
         "observed": case.past,
         "quantities": [
             {"name": name, "title": title, "scale": case.scale(name), "first": first[name]}
-            for name, title in case.quantities().items()
+            for name, (title, _) in case.quantities.items()
         ],
         "thresholds": list(case.thresholds),
         "bounds": case.bounds,

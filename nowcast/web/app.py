@@ -93,7 +93,7 @@ def application(folder: Folder) -> Starlette:
         try:
             png = await run_in_threadpool(case.picture, quantity, n)
         except KeyError:
-            names = ", ".join(case.quantities())
+            names = ", ".join(case.quantities)
             return _error(
                 404,
                 f"expected a quantity among {names} and a frame below {len(case.shown)} "

@@ -21,7 +21,7 @@ from nowcast.plot.bare import SCALES, indexed
 from nowcast.plot.place import Place
 from nowcast.rain.grid import Grid
 from nowcast.rain.identity import is_simulated
-from nowcast.rain.store import in_order, open_stored
+from nowcast.rain.store import expecting, in_order, open_stored
 from nowcast.rain.texts import utc_text
 from nowcast.sums.areas import Areas
 
@@ -81,31 +81,27 @@ class Case:
         names = ("south", "north", "west", "east")
         return dict(zip(names, (round(float(end), 5) for end in bounds), strict=True))
 
-    def quantities(self) -> dict[str, str]:
-        """Return the names of quantities with maps, and their descriptions."""
-        names = {"rain": "Rain rate"}
-        names |= {f"p{t:g}": f"Probability of {t:g} mm/h or more" for t in self.thresholds}
+    @cached_property
+    def quantities(self) -> dict[str, tuple[str, Half]]:
+        """Quantities with maps by name: their descriptions, and their fields (lead, y, x)."""
+        made = {"rain": ("Rain rate", self.rain)}
+        for t, fields in zip(self.thresholds, self.probability, strict=True):
+            made[f"p{t:g}"] = f"Probability of {t:g} mm/h or more", fields
         if self.quantiles is not None:
-            names |= {f"q{100 * q:g}": f"Rain rate, {100 * q:g} % quantile" for q in LEVELS}
-        return names
+            for q, fields in zip(LEVELS, self.quantiles, strict=True):
+                made[f"q{100 * q:g}"] = f"Rain rate, {100 * q:g} % quantile", fields
+        return made
 
     def frame(self, quantity: str, n: int) -> Half:
         """Return a map (y, x): rain of any shown frame, or another quantity at a lead time.
 
         Raises KeyError if there is none.
         """
+        _, fields = self.quantities[quantity]
         lead = n - self.past
-        if not 0 <= n < len(self.shown) or quantity not in self.quantities():
+        if not (0 if quantity == "rain" else self.past) <= n < len(self.shown):
             raise KeyError(quantity)
-        if quantity == "rain":
-            return self.observed[n] if lead < 0 else self.rain[lead]
-        if lead < 0:
-            raise KeyError(quantity)
-        if quantity[0] == "p":
-            index = [f"p{t:g}" for t in self.thresholds].index(quantity)
-            return self.probability[index, lead]
-        assert self.quantiles is not None
-        return self.quantiles[[f"q{100 * q:g}" for q in LEVELS].index(quantity), lead]
+        return self.observed[n] if lead < 0 else fields[lead]
 
     @staticmethod
     def scale(quantity: str) -> str:
@@ -208,13 +204,8 @@ def _area_quantiles(areas: Areas, members: NDArray[np.float32]) -> NDArray[np.fl
 
 def _lead(forecast: xr.Dataset, n: int, path: Path) -> Forecast:
     """Read one lead time."""
-    try:
+    with expecting(path, "a whole forecast", "make it anew"):
         return forecast_of(forecast.isel(lead_time=slice(n, n + 1)))
-    except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise DataError(
-            f"{path}: expected a whole forecast, found a damaged one ({type(error).__name__}: "
-            f"{error}); make it anew"
-        ) from error
 
 
 def _stacked(parts: list[NDArray[np.float32] | None]) -> Half | None:

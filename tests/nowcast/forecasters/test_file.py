@@ -89,10 +89,10 @@ def without(*names):
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (nothing, "expected a forecast, found nothing; run nowcast predict first"),
-        (text, r"found something else \(OSError\)"),
-        (empty_folder, r"found something else \(GroupNotFoundError\)"),
-        (model, r"found something else \(GroupNotFoundError\)"),
+        (nothing, "expected a forecast as .* writes it, found nothing there"),
+        (text, r"found something else \(OSError"),
+        (empty_folder, r"found something else \(GroupNotFoundError"),
+        (model, r"found something else \(GroupNotFoundError"),
         (rain_store, r"found rain_rate \(time, y, x\)"),
         (rain_file, r"found rain_rate \(time, y, x\)"),
         (without("rain_rate"), "found no rain_rate"),

@@ -163,11 +163,9 @@ def test_files_and_patterns_are_named_and_each_comes_once(folder):
     assert len(files) == 3
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("x.h5", "found nothing there"), ("*.nc", "matches no file")]
-)
-def test_missing_paths_are_named(folder, name, sentence):
-    with pytest.raises(DataError, match=sentence):
+@pytest.mark.parametrize("name", ["x.h5", "*.nc"])
+def test_missing_paths_are_named(folder, name):
+    with pytest.raises(DataError, match="found nothing there"):
         find_files([folder / name])
 
 
