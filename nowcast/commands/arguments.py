@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -101,30 +100,3 @@ def numbers(option: str, text: str) -> tuple[float, ...]:
             f"{option}: expected numbers with commas between them, found {text!r}; write 0.1,1,5"
         )
     return tuple(values)
-
-
-def storage_options(items: Iterable[str]) -> dict[str, Any]:
-    """Return fsspec's options from ``name=value`` texts with values in YAML.
-
-    Examples
-    --------
-    >>> storage_options(["anon=true", "client_kwargs={region_name: eu-west-1}"])
-    {'anon': True, 'client_kwargs': {'region_name': 'eu-west-1'}}
-    """
-    import yaml
-
-    options: dict[str, Any] = {}
-    for item in items:
-        name, sign, value = item.partition("=")
-        if not sign or not name.isidentifier():
-            raise SettingsError(
-                f"--storage: expected an option of fsspec such as anon=true, found {item!r}"
-            )
-        try:
-            options[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            raise SettingsError(
-                f"--storage {name}: expected a value such as true, 10 or {{name: value}}, found "
-                f"{value!r}"
-            ) from None
-    return options

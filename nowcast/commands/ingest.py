@@ -10,11 +10,12 @@ from typing import Annotated
 import typer
 
 from daskdl.errors import DataError
-from nowcast.commands.arguments import Cluster, Json, Workers, storage_options
+from nowcast.commands.arguments import Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
 
 def ingest(
+    context: typer.Context,
     sources: Annotated[
         list[str],
         typer.Argument(help="Radar files, folders, archives, patterns, or addresses of them."),
@@ -120,21 +121,16 @@ def ingest(
     from nowcast.ingest.settings import IngestSettings
     from nowcast.ingest.sources import find_files
     from nowcast.radar.guard import ReaderError
-    from nowcast.rain.texts import parse_utc
+    from nowcast.rain.texts import assigned, parse_utc
 
-    options_given = {
-        "size": size, "spacing": spacing, "centre": centre, "site": site, "sweeps": sweeps,
-        "combine": combine, "zr": zr, "hail_cap": hail_cap, "noise": noise, "rhohv": rhohv,
-        "clean": clean, "climate": climate, "attenuation": attenuation, "freezing": freezing,
-        "keep_flags": keep_flags, "fill": fill, "step": step,
-        "mosaic": mosaic, "within": within, "offset": offset,
-    }  # fmt: skip
-    settings = IngestSettings.of(**{k: v for k, v in options_given.items() if v is not None})
+    known = IngestSettings.model_fields.keys() & context.params.keys()
+    stated = {name: context.params[name] for name in known if context.params[name] is not None}
+    settings = IngestSettings.of(**stated)
     first, last = (
         None if text is None else parse_utc(option, text).astype("datetime64[s]")
         for option, text in (("--from", start), ("--to", stop))
     )
-    access = Access(storage_options(storage or ()), first, last)
+    access = Access(assigned("--storage", storage or ()), first, last)
     # Refuse missing sources before workers are started.
     check_local(out)
     find_files([source for source in sources if not is_remote(source)])

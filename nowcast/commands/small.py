@@ -12,6 +12,7 @@ from nowcast.commands.talk import progress_bar, say
 
 
 def export(
+    context: typer.Context,
     rain: Rain,
     out: Annotated[Path, typer.Option(help="Zarr store to write.")],
     identifier: Annotated[
@@ -27,10 +28,7 @@ def export(
     """Write a rain store in mlcast's convention, for others to train on."""
     from nowcast.ingest.mlcast import Origin, write_mlcast
 
-    origin = Origin.of(
-        identifier=identifier, created_by=created_by, created_with=created_with, license=license,
-        version=version,
-    )  # fmt: skip
+    origin = Origin.of(**{name: context.params[name] for name in Origin.model_fields})
     missing = write_mlcast(rain, out, origin)
     say(f"{out}: written in mlcast's convention, {missing.size} missing times listed")
 

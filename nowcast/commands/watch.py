@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from daskdl.errors import DataError, SettingsError
-from nowcast.commands.arguments import Model, storage_options
+from nowcast.commands.arguments import Model
 from nowcast.commands.talk import print_json, say
 
 if TYPE_CHECKING:
@@ -111,14 +111,14 @@ def _settings(config: Path | None, options: dict[str, Any]) -> Office:
     """Return the settings of a file; options of the command line replace them."""
     from nowcast.live.office import Office
     from nowcast.live.settings import Alerts, checked, read_yaml
-    from nowcast.rain.texts import load_yaml
+    from nowcast.rain.texts import assigned, load_yaml
 
     values = {} if config is None else load_yaml(config)
     grid = {name: options.pop(name) for name in ("size", "spacing") if name in options}
     if grid:
         values["ingest"] = (values.get("ingest") or {}) | grid
     if "storage" in options:
-        options["storage"] = storage_options(options["storage"])
+        options["storage"] = assigned("--storage", options["storage"])
     if "alerts" in options:
         options["alerts"] = read_yaml(Path(options["alerts"]), Alerts)
     if missing := [name for name in ("source", "out") if name not in values | options]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from daskdl.errors import SettingsError
-from nowcast.rain.texts import load_yaml, wrong_setting
+from nowcast.rain.texts import assigned, load_yaml, wrong_setting
 
 
 class TrainSettings(BaseModel):
@@ -65,6 +66,13 @@ class TrainSettings(BaseModel):
     weights: tuple[float, ...] = Field((1, 2, 4, 8), description="of pixels between thresholds")
     seed: int = Field(0, ge=0, description="of the first weights and of the order of windows")
 
+    @property
+    def step_and_spacing(self) -> tuple[np.timedelta64 | None, float | None]:
+        """Step, and spacing in m, where they are set."""
+        minutes, km = self.step_minutes, self.spacing_km
+        step = None if minutes is None else np.timedelta64(round(60 * minutes), "s")
+        return step, None if km is None else 1000 * km
+
     def with_own(self, fixed: dict[str, Any]) -> TrainSettings:
         """Return settings with the values that a model to start from determines."""
         stated = self.model_dump(include=self.model_fields_set)
@@ -100,18 +108,9 @@ def parse(file: Path | None, assignments: list[str], **options: Any) -> TrainSet
 
     Raises SettingsError with one sentence that names the setting.
     """
-    import yaml
-
     advice = "; write one setting a line, such as epochs: 5, or give them by --set NAME=VALUE"
     values = {} if file is None else load_yaml(file, advice)
-    for assignment in assignments:
-        name, equals, value = assignment.partition("=")
-        if not equals:
-            raise SettingsError(
-                f"--set: expected NAME=VALUE, found {assignment!r}; "
-                "write it without spaces, such as --set epochs=5"
-            )
-        values[name.strip()] = yaml.safe_load(value)
+    values |= assigned("--set", assignments)
     values |= {name: value for name, value in options.items() if value is not None}
     try:
         return TrainSettings.model_validate(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,31 @@ def wrong_setting(before: str, error: ValidationError, behind: str = "") -> Sett
         message = message.replace("Input should be", "expected", 1)
     value = "" if ", found " in message else f", found {first['input']!r}"
     return SettingsError(f"{before}{place}: {message}{value}{behind}")
+
+
+def assigned(option: str, items: Iterable[str]) -> dict[str, Any]:
+    """Return the settings of texts ``NAME=VALUE``, with values in YAML; an error names ``option``.
+
+    Examples
+    --------
+    >>> assigned("--storage", ["anon=true", "client_kwargs={region_name: eu-west-1}"])
+    {'anon': True, 'client_kwargs': {'region_name': 'eu-west-1'}}
+    """
+    import yaml
+
+    values: dict[str, Any] = {}
+    for item in items:
+        name, sign, value = item.partition("=")
+        try:
+            if not sign or not name.strip().isidentifier():
+                raise ValueError
+            values[name.strip()] = yaml.safe_load(value)
+        except (ValueError, yaml.YAMLError) as error:
+            raise SettingsError(
+                f"{option}: expected NAME=VALUE, with a value such as true, 10 or [8, 8], found "
+                f"{item!r}"
+            ) from error
+    return values
 
 
 def load_yaml(path: Path, advice: str = "") -> dict[str, Any]:

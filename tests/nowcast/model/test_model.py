@@ -195,7 +195,8 @@ def test_options_win_over_assignments_and_these_over_the_file(tmp_path):
     [
         ("epocs=3", r"setting epocs: Extra inputs are not permitted.*settings: frame, "),
         ("epochs=-1", r"setting epochs: .*greater than 0, found -1"),
-        ("epochs", r"--set: expected NAME=VALUE, found 'epochs'"),
+        ("epochs", r"--set: expected NAME=VALUE, .* found 'epochs'"),
+        ("epochs=[8", r"--set: expected NAME=VALUE, .* found 'epochs=\[8'"),
     ],
 )
 def test_wrong_settings_are_named(assignment, sentence):
