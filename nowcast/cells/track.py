@@ -126,7 +126,7 @@ def track_cells(
 
     where = path_of(rain)
     grid = Grid.from_dataset(rain, where=where)
-    spacing_km = mean_spacing(rain["y"].values, rain["x"].values, where) / 1000
+    spacing_km = mean_spacing(rain, where) / 1000
     describe = _Describer(grid)
     cells: list[Cell] = []
     pasts: list[Past] = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import SettingsError
 from nowcast.commands.arguments import (
     Calibration,
     Json,
@@ -186,9 +186,9 @@ def score(
     """
     from dask.base import tokenize
 
-    from nowcast.model.archives import grid_spacing
     from nowcast.model.model import NowcastModel
     from nowcast.model.split import frames_ahead
+    from nowcast.rain.grid import grid_spacing
     from nowcast.rain.identity import is_simulated, path_of
     from nowcast.rain.store import time_step
     from nowcast.verification import verify
@@ -202,16 +202,13 @@ def score(
         )
     if model is not None:
         stores = [_at_step_of(model, store) for store in stores]
-    steps = [time_step(store) for store in stores]
     if isinstance(model, NowcastModel):
-        for store, step in zip(stores, steps, strict=True):
-            model.check_fits(path_of(store), grid_spacing(store), step)
+        for store in stores:
+            model.check_fits(path_of(store), grid_spacing(store, path_of(store)), time_step(store))
     if lead is None:
         lead = LEAD if model is None else model.lead_minutes
-    leads = frames_ahead(lead, max(steps))
+    leads = frames_ahead(lead, max(map(time_step, stores)))
     parts = [stretch(store, model, start, stop) for store in stores]
-    n_in = max(forecaster.n_in for forecaster in forecasters.values())
-    _check_long_enough(parts, steps, n_in, lead, start, stop)
     if kept is not None:
         about = [
             forecasters, lead, thresholds, scales, every, members, seed,
@@ -308,25 +305,3 @@ def show(scores: xr.Dataset) -> None:
     console.print(score_table(scores, threshold))
     for sentence in findings(scores):
         console.print(sentence, highlight=False, soft_wrap=True)
-
-
-def _check_long_enough(
-    parts: Sequence[xr.Dataset], steps: Sequence[np.timedelta64], n_in: int, lead: float,
-    start: str | None, stop: str | None,
-) -> None:  # fmt: skip
-    """Raise a DataError that names the stretch when no part has a run that is long enough."""
-    from nowcast.rain.identity import path_of
-    from nowcast.verification import valid_starts
-
-    leads = 0
-    for part, step in zip(parts, steps, strict=True):
-        leads = round(lead / float(step / np.timedelta64(60, "s")))
-        if len(valid_starts(part["time"].values, n_in, leads, step, tolerance=0.5)):
-            return
-    frames = sum(part.sizes["time"] for part in parts)
-    bounds = f" from {start or 'the first'} to {stop or 'the last'}" if start or stop else ""
-    raise DataError(
-        f"{path_of(parts[0])}: expected {n_in} + {leads} consecutive frames{bounds}, found "
-        f"{frames} frames and no such run; choose another stretch with --from and --to, or a "
-        "shorter --lead"
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,28 +62,6 @@ def latest_of(times: NDArray[np.datetime64]) -> int:
     """
     past = np.flatnonzero(times <= np.datetime64("now") + AHEAD)
     return int(past[-1]) if len(past) else len(times) - 1
-
-
-def check_run(rain: xr.Dataset, index: int, n_in: int) -> None:
-    """Refuse a start without ``n_in`` frames up to ``index`` that follow each other.
-
-    Raises DataError when there are fewer, or they do not follow each other at the regular step.
-    """
-    time, step = rain["time"].values[: index + 1], time_step(rain)
-    if len(time) < n_in:
-        raise DataError(
-            f"{path_of(rain)}: expected {n_in} frames up to {utc_text(time[-1])}, found "
-            f"{len(time)}; choose a later --at, or ingest the scans before it"
-        )
-    last = time[-n_in:]
-    for earlier, later in pairwise(last):
-        if later - earlier != step:
-            raise DataError(
-                f"{path_of(rain)}: expected {n_in} frames every {minutes(step):g} min up to "
-                f"{utc_text(time[-1])}, found a step of {minutes(later - earlier):g} min from "
-                f"{utc_text(earlier)} to {utc_text(later)}; choose another --at, or "
-                "ingest the scans between them"
-            )
 
 
 def predict(
@@ -190,7 +167,7 @@ def _start(
     """Return the start of `predict`; arguments and errors are its own."""
     baseline: float | None = getattr(forecaster, "baseline", None)
     step = time_step(rain) if baseline is None else lead_step(rain)
-    spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path_of(rain)))
+    spacing = mean_spacing(rain, path_of(rain))
     index = find_time(rain, at)
     if at == LATEST and index + 1 < rain.sizes["time"]:
         say(
@@ -209,7 +186,6 @@ def _start(
     settings: dict[str, Any] = {"spacing_km": spacing / 1000, "step_minutes": minutes(step)}
     if baseline is None:
         run = run_before(rain, index, forecaster.least, forecaster.n_in)
-        check_run(rain, index, run)
         return _Start(rain, index, list(range(index + 1 - run, index + 1)), leads, settings)
     picks = frames_apart(rain, index, forecaster, minutes(step), say)
     scanned = scan_times(rain)
@@ -268,12 +244,19 @@ def every_step(rain: xr.Dataset, index: int, step: np.timedelta64) -> tuple[xr.D
 
 
 def run_before(rain: xr.Dataset, index: int, least: int, most: int) -> int:
-    """Return how many frames, ``least`` to ``most``, follow each other regularly up to ``index``.
+    """Return how many frames, at most ``most``, follow each other regularly up to ``index``.
 
-    ``least`` where there are fewer: `check_run` then reports the missing ones.
+    Raises DataError when there are fewer than ``least``.
     """
     time, step = rain["time"].values[: index + 1], time_step(rain)
     count = 1
     while count < min(most, len(time)) and time[-count] - time[-count - 1] == step:
         count += 1
-    return max(count, least)
+    if count < least:
+        gap = "none" if count == len(time) else f"a gap from {utc_text(time[-count - 1])} on"
+        raise DataError(
+            f"{path_of(rain)}: expected {least} frames every {minutes(step):g} min up to "
+            f"{utc_text(time[-1])}, found {count} and {gap} before them; choose another --at, or "
+            "ingest the scans before them"
+        )
+    return count

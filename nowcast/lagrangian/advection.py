@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
 
@@ -34,8 +33,6 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
     - ``leads``: number of steps, and of frames in the result.
     - ``before``: steps from the rain's time to the forecast's start.
     - returns (leads, y, x): rain rate in mm h-1 after 1 ... ``leads`` steps.
-    - raises ShapeError if ``motion`` does not lie on the grid of ``rain``.
-    - raises SettingsError if ``leads`` is less than 1.
 
     References
     ----------
@@ -43,12 +40,7 @@ def advect(rain: Float, motion: Float, leads: int, *, before: float = 0.0) -> Fl
     radar images, part I", Mon. Wea. Rev. 130 (2002), 2859-2873 (backward scheme).
     """
     rain, motion = np.asarray(rain, np.float32), np.asarray(motion, np.float32)
-    if rain.ndim != 2 or motion.shape != (2, *rain.shape):
-        raise ShapeError(
-            "advect: expected rain (y, x) and motion (2, y, x) on one grid, "
-            f"found {rain.shape} and {motion.shape}; use the motion_field of frames on that grid"
-        )
-    forecast = np.empty((leads if leads > 0 else 0, *rain.shape), np.float32)
+    forecast = np.empty((leads, *rain.shape), np.float32)
     for frame, points in zip(forecast, departures(motion, leads, before=before), strict=True):
         carry(rain, points, out=frame)
     return forecast
@@ -62,8 +54,6 @@ def departures(motion: Float, leads: int, *, before: float = 0.0) -> Iterator[Fl
     - yields (2, node_y, node_x): fractional pixel coordinates; the last row and column of nodes may
       lie beyond the grid.
     """
-    if leads < 1:
-        raise SettingsError(f"advect: leads must be at least 1, found {leads!r}.")
     axes = [np.arange(-(-(n - 1) // COARSENING) + 1) * COARSENING for n in motion.shape[1:]]
     points = np.stack(np.meshgrid(*axes, indexing="ij")).astype(np.float32)
     motion = np.ascontiguousarray(motion, np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.team import over_rows
 from nowcast.lagrangian.blocks import block_means, enlarge, resample
@@ -21,10 +21,14 @@ Float = NDArray[np.float32]
 FLAT = 1e-3
 
 
-def residuals(
-    now: Float, earlier: Float, flow: Float, steps: float, every: int
-) -> tuple[float, int]:
-    """Return the sum of squared differences to the moved earlier image, and the number of pixels.
+def _summed(
+    now: Float, earlier: Float, flow: Float, steps: float, every: int, scale: float = np.inf
+) -> Float:
+    """Return sums over blocks, (8, block_y, block_x): normal equations, differences and pixels.
+
+    They are of gy gy, gy gx, gx gx, gy r, gx r and r r, weighted, of r r and of 1. ``g`` is the
+    gradient times the steps, ``r`` the difference between the last image and the moved earlier
+    one. A pixel's weight is less the larger ``r`` is against ``scale`` (Cauchy's weights).
 
     - ``now``, ``earlier`` (4, y, x): image, its gradients along y and x, and 1 where these are
       known, else 0.
@@ -32,24 +36,6 @@ def residuals(
     - ``steps``: steps between the two.
     - ``every``: side of the blocks.
     """
-    sums = _summed(now, earlier, flow, steps, every, np.inf)
-    return float(sums[6].sum(dtype=np.float64)), int(sums[7].sum(dtype=np.float64))
-
-
-def normal_equations(
-    now: Float, earlier: Float, flow: Float, steps: float, every: int, scale: float
-) -> Float:
-    """Return the sums (6, block_y, block_x) of gy gy, gy gx, gx gx, gy r, gx r and r r.
-
-    ``g`` is the gradient times the steps, ``r`` the difference between the last image and the moved
-    earlier one. A pixel counts less the larger ``r`` is against ``scale`` (Cauchy's weights).
-    """
-    return _summed(now, earlier, flow, steps, every, scale)[:6]
-
-
-def _summed(
-    now: Float, earlier: Float, flow: Float, steps: float, every: int, scale: float
-) -> Float:
     height, width = now.shape[1:]
     blocks = (-(-height // every), -(-width // every))
     sums = np.zeros((blocks[0], 8, blocks[1]), np.float32)
@@ -159,13 +145,12 @@ def motion_field(
     - ``frames`` (time, y, x): rain rate in mm h-1, two frames or more, oldest first; NaN is
       missing. Each is compared with the last one.
     - ``spacing_km``: distance of the grid's points.
-    - ``ages``: of each frame, in steps before any one time; by default the frames are one step
-      apart.
+    - ``ages``: of each frame, in steps before any one time, falling; by default the frames are one
+      step apart.
     - returns (2, y, x): displacement in pixels per time step along y and along x; finite
       everywhere.
     - raises ShapeError if ``frames`` is not three-dimensional, has less than two frames, or is
       smaller than 8 x 8.
-    - raises SettingsError if a setting is not positive.
 
     References
     ----------
@@ -192,14 +177,7 @@ def motion_and_error(
             "motion_field: expected frames of shape (time >= 2, y >= 8, x >= 8), "
             f"found {frames.shape}; {advice}"
         )
-    for name, value in (("spacing_km", spacing_km), ("step_minutes", step_minutes)):
-        if not value > 0:
-            raise SettingsError(f"motion_field: {name} must be positive, found {value!r}.")
     since = np.asarray(range(len(frames))[::-1] if ages is None else ages, np.float64)
-    if since.shape != frames.shape[:1] or not (np.diff(since) < 0).all():
-        raise SettingsError(
-            f"motion_field: expected falling ages of {len(frames)} frames, found {ages!r}"
-        )
     since = (since - since[-1])[-2::-1]
     side = max(1, round(FINEST_KM / spacing_km))
     spacing = side * spacing_km
@@ -273,11 +251,12 @@ def _corrected(
     flow = enlarge(motion / step, now.shape[1:], every)
     sums = np.zeros((6, *motion.shape[1:]), np.float32)
     for steps, earlier in zip(since.tolist(), level[1:], strict=True):
-        squares, count = residuals(now, earlier.channels, flow, steps, every)
+        pair = now, earlier.channels, flow, steps, every
+        squares, count = (float(part.sum(dtype=np.float64)) for part in _summed(*pair)[6:])
         if count:
             scale = np.sqrt(squares / count) + 1e-6
             # A pair that lies further apart moves more: its equations then weigh alike.
-            sums += normal_equations(now, earlier.channels, flow, steps, every, scale) / steps**2
+            sums += _summed(*pair, scale)[:6] / steps**2
     if np.isfinite(window):
         sigma = window / (every * float(step))
         sums = ndimage.gaussian_filter(sums, (0, sigma, sigma), truncate=3, mode="constant")

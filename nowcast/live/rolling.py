@@ -123,7 +123,7 @@ class Rolling:
         except DaskdlError as error:  # its input frames were removed
             log.info("%s: not verified: %s", path, error)
             made, observed = dict.fromkeys([ISSUED, *self.others], made[ISSUED]), observed * np.nan
-        spacing = mean_spacing(rain["y"].values, rain["x"].values, str(path)) / 1000
+        spacing = mean_spacing(rain, str(path)) / 1000
         windows = [max(1, round(scale / spacing)) for scale in SCALES]
         totals = Totals(len(made), len(lead), len(THRESHOLDS), ())
         case = score_case(observed, made, THRESHOLDS, windows, totals=totals)

@@ -14,7 +14,7 @@ import numpy as np
 from daskdl.errors import DataError
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split, Stretch, frames_ahead, split_by_rain, stretch
-from nowcast.rain.grid import mean_spacing
+from nowcast.rain.grid import grid_spacing, mean_spacing
 from nowcast.rain.identity import name_of, path_of
 from nowcast.rain.resample import resampled
 from nowcast.rain.store import open_rain, time_step
@@ -39,49 +39,27 @@ class Archive:
     #: Rain rate in mm h-1, lazily resampled to the model's step and spacing, (time, y, x).
     rain: xr.DataArray
     as_stored: bool  #: Whether the rain is the store's, not resampled.
+    step: np.timedelta64  #: Time between frames.
 
     @property
     def spacing_km(self) -> float:
         """Spacing of the grid in km, as in forecasts, also for oblong cells; see `mean_spacing`."""
-        where = str(path_of(self.store))
-        return mean_spacing(self.rain["y"].values, self.rain["x"].values, where) / 1000
+        return mean_spacing(self.rain, path_of(self.store)) / 1000
 
     @classmethod
-    def open(
-        cls,
-        path: Path,
-        step: np.timedelta64 | None,
-        spacing: float | None,
-        settings: TrainSettings | None = None,
-    ) -> Self:
-        """Open a store and resample it to a step, and a spacing in m; see `resampled`.
-
-        The defaults are step and spacing of the settings, or else of the store.
-        """
+    def open(cls, path: Path, step: np.timedelta64 | None, spacing: float | None) -> Self:
+        """Open a store and resample it to a step, and a spacing in m; by default to its own."""
         store = open_rain(path)
-        rain = store["rain_rate"]
-        if step is None:
-            step = time_step(store)
-            if settings is not None and settings.step_minutes is not None:
-                step = np.timedelta64(round(60 * settings.step_minutes), "s")
-        if spacing is None:
-            spacing = abs(grid_spacing(store)[1])
-            if settings is not None and settings.spacing_km is not None:
-                spacing = 1000 * settings.spacing_km
-        brought = resampled(rain, step, spacing, str(path))
-        return cls(store, brought, brought is rain)
+        step = (time_step(store) if step is None else step).astype("m8[ns]")
+        spacing = abs(grid_spacing(store, str(path))[1]) if spacing is None else spacing
+        stored = store["rain_rate"]
+        rain = resampled(stored, step, spacing, str(path))
+        return cls(store, rain, rain is stored, step)
 
     @cached_property
     def name(self) -> str:
         """Name of the store in a model's records, see `nowcast.rain.identity.name_of`."""
         return name_of(self.store)
-
-    @property
-    def step(self) -> np.timedelta64:
-        """Time between frames."""
-        steps, counts = np.unique(np.diff(self.rain["time"].values), return_counts=True)
-        step: np.timedelta64 = steps[np.argmax(counts)]
-        return step
 
     @property
     def data(self) -> str | xr.DataArray:
@@ -96,38 +74,21 @@ class Archive:
 
 
 def common_step_and_spacing(
-    paths: Sequence[Path], settings: TrainSettings
+    paths: Sequence[Path], step: np.timedelta64 | None, spacing: float | None
 ) -> tuple[np.timedelta64, float]:
-    """Return the step and spacing for all stores: the settings', or the longest and the first's.
+    """Return the step and spacing in m for all stores: the given, or the longest and the first's.
 
     Raises DataError if a store cannot be opened or the first grid's mesh is not square.
     """
     stores = [open_rain(path) for path in paths]
-    step = max(time_step(store) for store in stores)
-    if settings.step_minutes is not None:
-        step = np.timedelta64(round(60 * settings.step_minutes), "s")
-    along_y, along_x = grid_spacing(stores[0])
-    if settings.spacing_km is None and not abs(along_y - along_x) <= 0.05 * along_x:
+    longest = max(time_step(store) for store in stores)
+    along_y, along_x = grid_spacing(stores[0], str(paths[0]))
+    if spacing is None and not abs(along_y - along_x) <= 0.05 * along_x:
         raise DataError(
             f"{paths[0]}: expected a square mesh, found {along_y:g} m by {along_x:g} m; choose one "
             "with --set spacing_km=KM"
         )
-    return step, along_x if settings.spacing_km is None else 1000 * settings.spacing_km
-
-
-def grid_spacing(rain: xr.Dataset | xr.DataArray) -> tuple[float, float]:
-    """Return the spacing of rows and of columns of a grid in metres."""
-    spacing = []
-    for name in ("y", "x"):
-        values = rain[name].values
-        if len(values) < 2:
-            where = rain.encoding.get("source", "rain")
-            raise DataError(
-                f"{where}: expected at least 2 cells along {name}, found 1; "
-                "ingest with a larger --size"
-            )
-        spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
-    return spacing[0], spacing[1]
+    return longest if step is None else step, along_x if spacing is None else spacing
 
 
 def split_archives(

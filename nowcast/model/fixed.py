@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nowcast.model.archives import grid_spacing, training_windows
+from nowcast.model.archives import training_windows
 from nowcast.model.job import Job
 from nowcast.model.model import NowcastModel, RainScale
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import frames_ahead
+from nowcast.rain.grid import grid_spacing
 
 if TYPE_CHECKING:
     from daskdl.models import ConvLSTMForecaster
@@ -78,7 +79,7 @@ def train_fixed(job: Job, start: NowcastModel | None = None) -> NowcastModel:
         "iterations": job.iterations(samples),
     }
     job.write_history([history])
-    spacing = grid_spacing(job.archives[0].rain)
+    spacing = grid_spacing(job.archives[0].rain, job.archives[0].name)
     return NowcastModel(network, step, spacing, scale, job.split, about)
 
 

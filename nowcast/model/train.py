@@ -61,14 +61,13 @@ def train(
     settings = settings if start is None else start.shape(settings)
     check_frame(settings)
     moving = settings.frame == "moving"
-    step, spacing = None, None
+    step, spacing = settings.step_and_spacing
     if isinstance(start, NowcastModel):
         step, spacing = start.step, start.spacing[1]
     elif not moving:
-        step, spacing = common_step_and_spacing([*paths, *validate, *test], settings)
+        step, spacing = common_step_and_spacing([*paths, *validate, *test], step, spacing)
     archives, to_validate, to_test = (
-        [Archive.open(path, step, spacing, settings) for path in part]
-        for part in (paths, validate, test)
+        [Archive.open(path, step, spacing) for path in part] for part in (paths, validate, test)
     )
     n_in = settings.n_in
     if moving:

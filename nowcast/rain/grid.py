@@ -211,21 +211,30 @@ def _in_metres(crs: str) -> str:
 MOST_OBLONG = 3.0
 
 
-def mean_spacing(y: NDArray[np.floating], x: NDArray[np.floating], where: str) -> float:
-    """Return the spacing of a grid in m: the side of a square with the area of a cell.
+def grid_spacing(rain: xr.Dataset | xr.DataArray, where: str) -> tuple[float, float]:
+    """Return the spacing of rows and of columns in m, negative where a coordinate falls.
 
-    Motion and windows need only one length of a pixel, since displacements are in pixels. ``y`` and
-    ``x`` (n,) are in m. Raises DataError, which begins with ``where``, if one has a single value,
-    or if cells are longer than wide by more than `MOST_OBLONG`.
+    Raises DataError, which begins with ``where``, if there is one row or column.
     """
-    sides = []
-    for name, values in (("y", y), ("x", x)):
+    spacing = []
+    for name in ("y", "x"):
+        values = rain[name].values
         if len(values) < 2:
             raise DataError(
                 f"{where}: expected at least 2 cells along {name}, found {len(values)}; give a "
                 "larger grid"
             )
-        sides.append(abs(float(values[-1] - values[0])) / (len(values) - 1))
+        spacing.append(float(values[-1] - values[0]) / (len(values) - 1))
+    return spacing[0], spacing[1]
+
+
+def mean_spacing(rain: xr.Dataset | xr.DataArray, where: str) -> float:
+    """Return the spacing of a grid in m: the side of a square with the area of a cell.
+
+    Motion and windows need only one length of a pixel, since displacements are in pixels. Raises
+    DataError as `grid_spacing` does, or if cells are longer than wide by more than `MOST_OBLONG`.
+    """
+    sides = [abs(side) for side in grid_spacing(rain, where)]
     long, short = max(sides), min(sides)
     if not 0 < long <= MOST_OBLONG * short:
         raise DataError(

@@ -141,7 +141,7 @@ class _Frames:
         self.dimension = "lead_time" if self.forecast else "time"
         self.time: NDArray[np.datetime64] = rain["time"].values.astype("datetime64[ns]")
         self.start = self.time[0]
-        self.spacing_km = mean_spacing(rain["y"].values, rain["x"].values, where) / 1000
+        self.spacing_km = mean_spacing(rain, where) / 1000
         if self.forecast:
             self.start = rain["forecast_reference_time"].values.astype("datetime64[ns]")
         elif len(self.time) < 2:

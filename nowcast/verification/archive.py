@@ -15,7 +15,7 @@ from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
 
 Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
-#: Fraction of a step by which scans may start early or late.
+#: Fraction of a step by less than which scans may start early or late.
 TOLERANCE = 0.5
 
 
@@ -37,11 +37,10 @@ def schedule(
     - ``n_in``: number of input frames.
     - ``leads``: leads that are scored, in frames, increasing.
     - ``step``: time step of the frames.
-    - ``every``: frames between two starts. It has to divide all leads for common valid times.
+    - ``every``: frames between two starts, a divisor of all leads.
     - returns ``starts`` (start,): index of the first frame to forecast.
     - returns ``scored`` (start, lead): whether the start is scored at each lead; each start is
       scored at one lead or more.
-    - raises SettingsError if there is no lead, or ``every`` does not divide them all.
 
     Examples
     --------
@@ -58,15 +57,8 @@ def schedule(
            [1, 1, 0],
            [1, 0, 0]])
     """
-    if not len(leads) or min(leads) < 1:
-        raise SettingsError(f"schedule: expected leads of at least 1 frame, found {leads!r}.")
-    if every < 1 or any(lead % every for lead in leads):
-        raise SettingsError(
-            f"schedule: expected a number of frames between starts that divides the leads "
-            f"{list(leads)}, found {every!r}."
-        )
     ahead, last = np.asarray(leads), len(time) - 1
-    first = valid_starts(time, n_in, 1, step, tolerance=TOLERANCE)
+    first = valid_starts(time, n_in, 1, step)
     chosen = np.zeros(len(time), bool)
     run_of = np.zeros(len(time), np.intp)  # from 1 on
     runs = np.split(first, np.flatnonzero(np.diff(first) > 1) + 1)
@@ -99,7 +91,7 @@ def own_times(
     It is for starts that are too far apart for common valid times; parameters and result are those
     of `schedule`.
     """
-    starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=TOLERANCE)
+    starts = valid_starts(time, n_in, max(leads), step, stride=every)
     return starts, np.ones((len(starts), len(leads)), bool)
 
 
@@ -110,7 +102,6 @@ def valid_starts(
     step: np.timedelta64,
     *,
     stride: int = 1,
-    tolerance: float = 0.1,
 ) -> NDArray[np.intp]:
     """Find the frames at which a forecast can start and be verified.
 
@@ -129,8 +120,6 @@ def valid_starts(
     stride : int
         Least distance between two starts in frames. With ``n_in + n_out`` cases share no frame;
         with 1 every start is used.
-    tolerance : float
-        Largest deviation of two frames' distance from ``step``, as a fraction of it; up to 0.5.
 
     Returns
     -------
@@ -141,9 +130,6 @@ def valid_starts(
     ------
     DataError
         If the times do not increase.
-    SettingsError
-        If ``n_in``, ``n_out``, ``step`` or ``stride`` is not positive, or ``tolerance`` is not from
-        0 to 0.5.
 
     Examples
     --------
@@ -152,15 +138,6 @@ def valid_starts(
     >>> valid_starts(time, n_in=2, n_out=1, step=np.timedelta64(5, "m"))
     array([2, 3, 6, 7])
     """
-    for name, value in (("n_in", n_in), ("n_out", n_out), ("stride", stride)):
-        if value < 1:
-            raise SettingsError(f"valid_starts: {name} must be at least 1, found {value!r}.")
-    if not step > np.timedelta64(0, "ns"):
-        raise SettingsError(f"valid_starts: step must be positive, found {step!r}.")
-    if not 0 <= tolerance <= 0.5:
-        raise SettingsError(
-            f"valid_starts: tolerance must be from 0 to 0.5 of a step, found {tolerance!r}."
-        )
     steps = np.diff(np.asarray(time)).astype("timedelta64[ns]").astype(np.int64)
     if (steps <= 0).any():
         at = int(np.argmax(steps <= 0)) + 1
@@ -169,7 +146,7 @@ def valid_starts(
             f"at frame {at}: sort the frames and drop repeated ones."
         )
     wanted = int(step.astype("timedelta64[ns]").astype(np.int64))
-    follows = np.abs(steps - wanted) <= tolerance * wanted
+    follows = np.abs(steps - wanted) < TOLERANCE * wanted
     # broken[i] counts the gaps before frame i: frames with equal counts are in one run.
     broken = np.concatenate([[0], np.cumsum(~follows)])
     frames = n_in + n_out
@@ -217,17 +194,18 @@ class Archive:
 
         Raises DataError and SettingsError as `nowcast.verification.verify` does.
         """
-        steps = [_step(array) for array in arrays]
-        longest = max(steps)
+        long = [n for n, array in enumerate(arrays) if array.sizes.get("time", 2) > 1]
+        steps = {n: _step(arrays[n]) for n in long}
+        longest = max(steps.values(), default=np.timedelta64(0))
         made = []
-        for number, (array, step) in enumerate(zip(arrays, steps, strict=True)):
-            times = longest / step
+        for number, step in steps.items():
+            array, times = arrays[number], longest / step
             if times != round(times):
                 raise DataError(
                     f"verify: expected steps that divide the longest, {minutes(longest):g} min, "
                     f"found one of {minutes(step):g} min; verify such archives apart."
                 )
-            spacing = mean_spacing(array["y"].to_numpy(), array["x"].to_numpy(), "verify")
+            spacing = mean_spacing(array, "verify")
             ahead = [lead * round(times) for lead in leads]
             time = array["time"].to_numpy()
             plan = schedule if common else own_times
@@ -244,9 +222,9 @@ class Archive:
         if not made:
             frames = sum(array.sizes["time"] for array in arrays)
             raise DataError(
-                f"verify: expected {n_in(minutes(longest))} + {max(leads)} consecutive frames at "
-                f"least once, found no such start in {frames} frames; take shorter forecasts or "
-                "more data."
+                f"verify: expected the input of a forecast and {max(leads)} consecutive frames "
+                f"after it, found no such run in {frames} frames; take another stretch (--from, "
+                "--to), shorter forecasts (--lead) or more data"
             )
         return made
 
@@ -285,11 +263,6 @@ def _step(rain: xr.DataArray) -> np.timedelta64:
             f"{rain.dims} with coordinates {tuple(rain.coords)}; open a store with open_rain"
         )
     time = rain["time"].to_numpy()
-    if len(time) < 2:
-        raise DataError(
-            f"verify: expected at least two frames to have a step, found {len(time)}; take more "
-            "data."
-        )
     steps = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
     second = 1_000_000_000
     unit = 60 * second if np.median(steps) >= 60 * second else second

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 #: Threshold in mm h-1 at which the motion is checked for faults.
 RAIN = 1.0
-WORDS = {1: "better", 0: "no difference", -1: "worse"}
 
 
 def findings(scores: xr.Dataset) -> list[str]:

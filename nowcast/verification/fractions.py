@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.jit import jit
 
 
@@ -24,22 +23,15 @@ def fraction_sums(
 
     - ``forecast``, ``observed`` (lead, y, x): where there is an event. A pixel that is not scored
       has to be False in both.
-    - ``window``: side of the windows in pixels.
+    - ``window``: side of the windows in pixels, at most the grid's.
     - returns (lead, 3): sums of squares of the forecast fractions, of the observed fractions and
       of their differences.
-    - raises SettingsError if the window is empty or larger than the grid.
 
     References
     ----------
     Roberts and Lean, "Scale-selective verification of rainfall accumulations from high-resolution
     forecasts of convective events", Mon. Wea. Rev. 136 (2008), 78-97.
     """
-    ny, nx = observed.shape[1:]
-    if not 1 <= window <= min(ny, nx):
-        raise SettingsError(
-            f"fraction_sums: a window must have from 1 to {min(ny, nx)} pixels on a grid of "
-            f"{ny} x {nx} pixels, found {window!r}; choose a smaller scale"
-        )
     sums = np.zeros((len(observed), 3), np.int64)
     _window_sums(np.ascontiguousarray(forecast), np.ascontiguousarray(observed), window, sums)
     return sums / float(window) ** 4

@@ -20,6 +20,7 @@ from nowcast.model.model import NowcastModel
 from nowcast.model.split import minutes
 from nowcast.rain.identity import is_simulated
 from nowcast.verification.findings import findings
+from nowcast.verification.report import plain
 from nowcast.verification.verify import verify
 
 #: Reference that a network has to beat, and rain rates in mm h-1; `RAIN` decides.
@@ -119,7 +120,7 @@ def verdict(scores: xr.Dataset, *, simulated: bool = False) -> Verdict:
     minutes = scores["lead_time"].values / np.timedelta64(60, "s")
     differences = {
         f"{lead:g}": [
-            _plain(here[f"csi_difference{end}"].sel(threshold=RAIN)[k])
+            plain(here[f"csi_difference{end}"].sel(threshold=RAIN)[k])
             for end in ("", "_low", "_high")
         ]
         for k, lead in enumerate(minutes)
@@ -129,8 +130,3 @@ def verdict(scores: xr.Dataset, *, simulated: bool = False) -> Verdict:
 
 def _unproved(why: str) -> Verdict:
     return Verdict(False, f"not shown to be better than {AGAINST}: {why}", [], 0, 0, {})
-
-
-def _plain(value: xr.DataArray) -> float | None:
-    number = float(value)
-    return number if np.isfinite(number) else None

@@ -17,6 +17,7 @@ from nowcast.plot.forecast import plot_forecast
 from nowcast.plot.probabilistic import plot_probabilistic
 from nowcast.plot.scores import plot_scores, window_km
 from nowcast.verification.findings import findings
+from nowcast.verification.report import gain
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -172,7 +173,7 @@ def _tables(scores: xr.Dataset) -> str:
             rows = "".join(
                 f"<tr><td>{html.escape(str(name))}</td>"
                 + "".join(f"<td>{_number(at[key].isel(forecaster=m))}</td>" for key, _ in COLUMNS)
-                + f"<td>{_gain(at, m)}</td></tr>"
+                + f"<td>{gain(at.isel(forecaster=m), '+.3f', ' [{:+.3f}, {:+.3f}]')}</td></tr>"
                 for m, name in enumerate(at["forecaster"].values)
             )
             made.append(
@@ -185,16 +186,3 @@ def _tables(scores: xr.Dataset) -> str:
 def _number(value: xr.DataArray) -> str:
     number = float(value)
     return "&ndash;" if math.isnan(number) else f"{number:.3f}"
-
-
-def _gain(at: xr.Dataset, number: int) -> str:
-    """CSI difference to the reference with its interval; empty for the reference."""
-    if "csi_difference" not in at:
-        return ""
-    values = [
-        float(at[f"csi_difference{end}"].isel(forecaster=number)) for end in ("", "_low", "_high")
-    ]
-    if not any(values) or math.isnan(values[0]):
-        return ""
-    interval = "" if math.isnan(values[1]) else f" [{values[1]:+.3f}, {values[2]:+.3f}]"
-    return f"{values[0]:+.3f}{interval}"

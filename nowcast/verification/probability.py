@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import ShapeError
 from daskdl.kernels.runtime.jit import jit
 
 #: Bins of forecast probability, each 0.01 wide; the last one holds 1 too.
@@ -28,13 +27,7 @@ def probability_sums(
     - ``scored`` (y, x): which pixels count.
     - returns (BINS, 5): for each bin of probability p, with o = 1 for an event and 0 for none, the
       number of pixels and the sums of p, p squared, o, and p times o.
-    - raises ShapeError if the three arrays differ in shape.
     """
-    if not probability.shape == observed.shape == scored.shape:
-        raise ShapeError(
-            "probability_sums: expected probability, observed and scored of one shape, found "
-            f"{probability.shape}, {observed.shape} and {scored.shape}."
-        )
     sums = np.zeros((BINS, 5))
     _add_bins(
         np.ascontiguousarray(probability, np.float32).ravel(),
@@ -154,7 +147,6 @@ def ensemble_sums(
     - returns ``ranks`` (member + 1,): number of pixels by rank, which is the number of members
       below the observation. Where members equal the observation (mostly where all are dry), the
       pixel counts in equal parts for every possible rank.
-    - raises ShapeError if members and observation are on different grids.
 
     References
     ----------
@@ -162,11 +154,6 @@ def ensemble_sums(
     Stat. Assoc. 102 (2007), 359-378. Hamill, "Interpretation of rank histograms for verifying
     ensemble forecasts", Mon. Wea. Rev. 129 (2001), 550-560.
     """
-    if members.ndim != 3 or not members.shape[1:] == observed.shape == scored.shape:
-        raise ShapeError(
-            "ensemble_sums: expected members (member, y, x) on the grid of observed and scored, "
-            f"found {members.shape}, {observed.shape} and {scored.shape}."
-        )
     crps, ranks = np.zeros(3), np.zeros(len(members) + 1)
     # The members of a pixel are contiguous: the kernel sorts them in place.
     values = np.ascontiguousarray(members[:, scored].T, np.float32)

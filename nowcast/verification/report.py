@@ -49,11 +49,11 @@ def to_json(scores: xr.Dataset) -> dict[str, Any]:
                 },
             }
     return {
-        **{name: _plain(value) for name, value in scores.attrs.items()},
+        **{name: plain(value) for name, value in scores.attrs.items()},
         "findings": findings(scores),
-        "scored_fraction": dict(zip(minutes, _plain(scores["scored_fraction"]), strict=True)),
+        "scored_fraction": dict(zip(minutes, plain(scores["scored_fraction"]), strict=True)),
         "events": {
-            lead: dict(zip(thresholds, _plain(row), strict=True))
+            lead: dict(zip(thresholds, plain(row), strict=True))
             for lead, row in zip(minutes, scores["events"], strict=True)
         },
         "forecasters": forecasters,
@@ -125,7 +125,7 @@ def score_table(scores: xr.Dataset, threshold: float = 1.0, scale: float | None 
             row = [f"+{lead}", f"{int(here['events'])}"] if m == 0 else ["", ""]
             row += [forecaster, *(_digits(value) for value in values)]
             if compared:
-                row.append(_gain(here))
+                row.append(gain(here))
             table.add_row(*row, end_section=m == len(forecasters) - 1)
     return table
 
@@ -151,40 +151,41 @@ def _caption(shown: xr.Dataset) -> str:
     return text
 
 
-def _gain(here: xr.Dataset) -> str:
-    """CSI difference with its interval; empty for the reference."""
-    values = [float(here[f"csi_difference{end}"]) for end in ("", "_low", "_high")]
-    if not any(values) or math.isnan(values[0]):
+def gain(here: xr.Dataset, form: str = "+.2f", interval: str = " [{:.2f} {:.2f}]") -> str:
+    """CSI difference to the reference with its interval; empty for the reference."""
+    if "csi_difference" not in here:
         return ""
-    known = not math.isnan(values[1])
-    return f"{values[0]:+.2f}" + (f" [{values[1]:.2f} {values[2]:.2f}]" if known else "")
+    value, *ends = (float(here[f"csi_difference{end}"]) for end in ("", "_low", "_high"))
+    if math.isnan(value) or not any((value, *ends)):
+        return ""
+    return f"{value:{form}}" + ("" if math.isnan(ends[0]) else interval.format(*ends))
 
 
 def _of_lead(at: xr.Dataset) -> dict[str, Any]:
     """Values of one forecaster and lead without a threshold."""
-    values = {name: _plain(at[name]) for name in ("mae", "crps") if name in at}
+    values = {name: plain(at[name]) for name in ("mae", "crps") if name in at}
     values |= _difference(at, "crps")
     if "rank_histogram" in at and at["rank_histogram"].notnull().any():
-        values["rank_histogram"] = _plain(at["rank_histogram"])
+        values["rank_histogram"] = plain(at["rank_histogram"])
     if "power_ratio" in at and at["power_ratio"].notnull().any():
         names = (f"{km:.3g}" for km in at["wavelength"].to_numpy())
-        values["power_ratio"] = dict(zip(names, _plain(at["power_ratio"]), strict=True))
+        values["power_ratio"] = dict(zip(names, plain(at["power_ratio"]), strict=True))
     return values
 
 
 def _cell(at: xr.Dataset) -> dict[str, Any]:
     """Return the values of one forecaster, lead and threshold."""
-    cell = {name: _plain(at[name]) for name in PER_THRESHOLD if name in at}
+    cell = {name: plain(at[name]) for name in PER_THRESHOLD if name in at}
     scales = [f"{value:g}" for value in at["scale"].to_numpy()]
-    cell["fss"] = dict(zip(scales, _plain(at["fss"]), strict=True))
+    cell["fss"] = dict(zip(scales, plain(at["fss"]), strict=True))
     for name in DIFFERENCES:
         cell |= _difference(at, name)
     if "fss_difference" in at:
-        cell["fss_difference"] = dict(zip(scales, _plain(at["fss_difference"]), strict=True))
-        ends = zip(*(_plain(at[f"fss_difference_{end}"]) for end in ("low", "high")), strict=True)
+        cell["fss_difference"] = dict(zip(scales, plain(at["fss_difference"]), strict=True))
+        ends = zip(*(plain(at[f"fss_difference_{end}"]) for end in ("low", "high")), strict=True)
         cell["fss_difference_interval"] = dict(zip(scales, map(list, ends), strict=True))
     if "forecasts" in at and at["forecasts"].notnull().any():
-        cell["reliability"] = {name: _plain(at[name]) for name in RELIABILITY}
+        cell["reliability"] = {name: plain(at[name]) for name in RELIABILITY}
     return cell
 
 
@@ -194,8 +195,8 @@ def _difference(at: xr.Dataset, score: str) -> dict[str, Any]:
     if name not in at:
         return {}
     return {
-        name: _plain(at[name]),
-        f"{name}_interval": [_plain(at[f"{name}_{end}"]) for end in ("low", "high")],
+        name: plain(at[name]),
+        f"{name}_interval": [plain(at[f"{name}_{end}"]) for end in ("low", "high")],
     }
 
 
@@ -205,14 +206,14 @@ def _digits(value: xr.DataArray) -> str:
     return "-" if math.isnan(number) else f"{number:.2f}"
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Python numbers or lists of them; None for values that are not finite."""
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

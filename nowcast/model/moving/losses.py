@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import SettingsError
 from daskdl.nn.losses.loss import Loss
 from daskdl.ops.pointwise.activations import sigmoid
 from daskdl.tensor import Tensor
 from nowcast.lagrangian.exceedance import THRESHOLDS
 
-#: Losses by name.
-NAMES = ("crps", "balanced", "sharp")
 #: Weights of the thresholds of "balanced", proportional to rain rates as in Shi et al. (2017).
 BALANCED = tuple(max(1.0, threshold) for threshold in THRESHOLDS)
 
@@ -30,10 +27,6 @@ class ExceedanceLoss(Loss):
     """
 
     def __init__(self, kind: str = "crps") -> None:
-        if kind not in NAMES:
-            raise SettingsError(
-                f"loss: expected one of {', '.join(NAMES)}, found {kind!r}; choose one"
-            )
         self.kind = kind
         weights = np.asarray(BALANCED if kind == "balanced" else [1.0] * len(THRESHOLDS))
         self._weights = (weights / weights.sum()).astype(np.float32)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import SettingsError
 from daskdl.nn import Conv2d, ConvLSTM, Module, TrajGRU
 from daskdl.nn.pointwise.random import Dropout
 from daskdl.ops.pointwise.activations import relu
@@ -19,10 +18,9 @@ from daskdl.tensor import Tensor
 from nowcast.lagrangian.exceedance import THRESHOLDS
 from nowcast.model.moving.features import CHANNELS, FRAMES
 
-#: Functions that make a network from a seed, by name.
-NAMES = ("small", "rainnet", "convlstm", "trajgru")
 #: Channels of each level; the grid of each level is half as fine as the one before.
-SMALL, RAINNET, RECURRENT = (24, 48, 96), (32, 64, 128, 256), (24, 48, 64)
+UNETS = {"small": (24, 48, 96), "rainnet": (32, 64, 128, 256)}
+RECURRENT = (24, 48, 64)
 
 
 class CorrectionNetwork(Module):
@@ -151,17 +149,10 @@ class Recurrent(Module):
 
 
 def network(name: str, seed: int) -> CorrectionNetwork:
-    """Return an untrained network by its name, one of `NAMES`.
-
-    Raises SettingsError if the name is unknown.
-    """
-    if name == "small":
-        return CorrectionNetwork(UNet(SMALL, seed=seed))
-    if name == "rainnet":
-        return CorrectionNetwork(UNet(RAINNET, seed=seed))
-    if name in ("convlstm", "trajgru"):
-        return CorrectionNetwork(Recurrent(name, seed=seed))
-    raise SettingsError(f"network: expected one of {', '.join(NAMES)}, found {name!r}; choose one")
+    """Return an untrained network by its name in `nowcast.model.settings.TrainSettings`."""
+    if name in UNETS:
+        return CorrectionNetwork(UNet(UNETS[name], seed=seed))
+    return CorrectionNetwork(Recurrent(name, seed=seed))
 
 
 def _halved(x: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,6 @@ from nowcast.model.moving.samples import Draw, Mirrors, MovingRecipe
 from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Stretch, frames_ahead, minutes
 from nowcast.rain.frames import WindowRecipe
-
-if TYPE_CHECKING:
-    pass
 
 #: Candidate factors of the learned correction; the best one on the validation part is kept.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -89,7 +89,7 @@ def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path
         (("--lead", "25min"), 2, "expected a multiple of the frames' 10 min, found 25 min"),
         (("--lead", "1h"), 3, "--lead: the model was trained for 30 min ahead"),
         (("--at", "2020-06-01T01:03"), 3, "the nearest is at 2020-06-01T01:00"),
-        (("--at", "2020-06-01T00:00"), 3, "expected 2 frames up to 2020-06-01T00:00, found 1"),
+        (("--at", "2020-06-01T00:00"), 3, "min up to 2020-06-01T00:00, found 1 and none bef"),
     ],
 )
 def test_an_error_is_one_sentence_and_nothing_is_written(

@@ -11,7 +11,7 @@ import xarray as xr
 from daskdl.errors import DataError, SettingsError
 from nowcast.forecasters.dataset import forecast_dataset
 from nowcast.forecasters.forecast import Forecast
-from nowcast.forecasters.predict import check_run, find_time, predict
+from nowcast.forecasters.predict import find_time, predict, run_before
 from nowcast.forecasters.trained import Trained
 from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, write_dataset
@@ -138,20 +138,12 @@ def test_a_gap_that_is_too_long_is_refused():
         predict(Reads(), moving_rain([0, 10, 20, 90]))
 
 
-def test_too_few_frames_are_counted(rain):
-    with pytest.raises(DataError, match="expected 3 frames up to 2020-06-01T00:10, found 2"):
-        check_run(rain, 1, 3)
-
-
 def test_frames_across_a_gap_are_refused_and_frames_after_it_are_not():
     gap = moving_rain([0, 10, 20, 40, 50, 60, 70])
-    with pytest.raises(
-        DataError,
-        match="every 10 min up to 2020-06-01T00:50, found a step of 20 min from 2020-06-01T00:20 "
-        "to 2020-06-01T00:40",
-    ):
-        check_run(gap, 4, 3)
-    check_run(gap, 5, 3)
+    for index, before in ((1, "none"), (4, "a gap from 2020-06-01T00:20 on")):
+        with pytest.raises(DataError, match=rf"3 frames every 10 min .* found 2 and {before} bef"):
+            run_before(gap, index, 3, 3)
+    assert [run_before(gap, 5, least, 4) for least in (2, 3)] == [3, 3]
 
 
 def test_the_forecast_is_the_models(rain, model):

@@ -53,10 +53,13 @@ def names(split: Split) -> list[list[str]]:
 def test_the_longest_step_and_the_first_grid_are_common(tmp_path):
     fast = moving_rain(5 * np.arange(24))
     paths = stores(tmp_path, fast=fast, slow=moving_rain(), fine=moving_rain(spacing=500.0))
-    assert common_step_and_spacing(paths, SETTINGS) == (TEN, 1000.0)
-    assert common_step_and_spacing(paths[::-1], SETTINGS) == (TEN, 500.0)
+    assert common_step_and_spacing(paths, None, None) == (TEN, 1000.0)
+    assert common_step_and_spacing(paths[::-1], *SETTINGS.step_and_spacing) == (TEN, 500.0)
     chosen = SETTINGS.model_copy(update={"step_minutes": 20.0, "spacing_km": 2.0})
-    assert common_step_and_spacing(paths, chosen) == (np.timedelta64(20, "m"), 2000.0)
+    assert common_step_and_spacing(paths, *chosen.step_and_spacing) == (
+        np.timedelta64(20, "m"),
+        2000.0,
+    )
 
 
 def test_a_store_that_fits_is_read_from_its_path_and_others_are_resampled(tmp_path):

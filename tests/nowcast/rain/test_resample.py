@@ -70,11 +70,14 @@ def test_impossible_steps_and_spacings_are_named():
         resampled(rain(), FIVE, 15000.0, "r")
 
 
+def mesh(y: np.ndarray, x: np.ndarray) -> xr.Dataset:
+    return xr.Dataset(coords={"y": y, "x": x})
+
+
 def test_oblong_cells_count_as_squares_of_their_area():
-    assert mean_spacing(np.arange(5) * 1000.0, np.arange(4) * 1000.0, "s") == 1000
-    assert mean_spacing(np.arange(5) * -1112.0, np.arange(4) * 882.0, "s") == pytest.approx(
-        990.35, abs=0.01
-    )
+    assert mean_spacing(mesh(np.arange(5) * 1000.0, np.arange(4) * 1000.0), "s") == 1000
+    oblong = mesh(np.arange(5) * -1112.0, np.arange(4) * 882.0)
+    assert mean_spacing(oblong, "s") == pytest.approx(990.35, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -87,4 +90,4 @@ def test_oblong_cells_count_as_squares_of_their_area():
 )
 def test_cells_without_a_length_are_refused(y, x, words):
     with pytest.raises(DataError, match=words):
-        mean_spacing(y, x, "s")
+        mean_spacing(mesh(y, x), "s")

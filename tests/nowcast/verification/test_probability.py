@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.errors import ShapeError
 from nowcast.verification.probability import (
     BINS,
     brier_parts,
@@ -120,12 +119,6 @@ def test_edges_belong_to_the_bin_above():
     np.testing.assert_array_equal(sums[:, 0], [*(BINS - 1) * [1], 2])
 
 
-def test_shapes_must_agree():
-    p, event, scored = made(6)
-    with pytest.raises(ShapeError, match=r"one shape, found \(30, 40\), \(29, 40\)"):
-        probability_sums(p, event[1:], scored)
-
-
 def ensemble_of(seed: int, members: int = 7):
     """Return members and an observation, mostly dry, and a mask of most pixels."""
     rng = np.random.default_rng(seed)
@@ -189,9 +182,3 @@ def test_no_pixel_no_score():
     sums, ranks = ensemble_sums(values, observed, np.zeros_like(scored))
     assert np.isnan(crps(sums))
     assert not ranks.any()
-
-
-def test_grids_must_agree():
-    values, observed, scored = ensemble_of(6)
-    with pytest.raises(ShapeError, match=r"found \(7, 12, 15\), \(11, 15\)"):
-        ensemble_sums(values, observed[1:], scored)

@@ -268,7 +268,8 @@ TWICE = {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}
     [
         (lambda rain: rain[:5] * np.nan, P, 2, {}, DataError,
          r"all \(p\) are finite, found none in 4 cases"),
-        (lambda rain: rain, P, 28, {}, DataError, r"1 \+ 28 consecutive frames .* 28 frames"),
+        (lambda rain: rain, P, 28, {}, DataError, r"28 consecutive frames .* run in 28 frames"),
+        (lambda rain: rain[:1], P, 2, {}, DataError, r"found no such run in 1 frames"),
         (lambda rain: rain.assign_coords(y=rain.y * 4), P, 2, {}, DataError,
          "found 4000 m by 1000 m"),
         (lambda rain: rain.drop_vars("x"), P, 2, {}, DataError, "coordinates y and x in m"),

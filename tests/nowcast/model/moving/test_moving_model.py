@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -19,10 +20,12 @@ from nowcast.lagrangian.exceedance import SHIPPED, THRESHOLDS
 from nowcast.model.folder import load_model
 from nowcast.model.moving.features import CHANNELS, features
 from nowcast.model.moving.model import MovingModel
-from nowcast.model.moving.networks import NAMES, Averaged, network
+from nowcast.model.moving.networks import Averaged, network
+from nowcast.model.settings import TrainSettings
 from nowcast.model.split import Split
 from tests.nowcast.stores import translation
 
+NAMES = get_args(TrainSettings.model_fields["network"].annotation)
 GRID = {"spacing_km": 1.0, "step_minutes": 5.0}
 
 
