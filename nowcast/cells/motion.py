@@ -10,6 +10,7 @@ import pyproj
 from numpy.typing import NDArray
 
 from nowcast.rain.texts import utc_text
+from nowcast.sums.areas import inside_of
 
 if TYPE_CHECKING:
     from nowcast.cells.track import Cell
@@ -133,8 +134,8 @@ def arrivals(
             way = 60.0 * cell.speed_m_s * np.array([np.sin(angle), np.cos(angle)])
             # In the cell's frame, the place moves the opposite way.
             path = -way * np.arange(minutes + 1)[:, np.newaxis]
-            rings = [(ring - [longitude, latitude]) * scale for ring in cell.outline]
-            inside = np.flatnonzero(_inside(path, rings))
+            rings = ((ring - [longitude, latitude]) * scale for ring in cell.outline)
+            inside = np.flatnonzero(inside_of(rings, path))
             if inside.size:
                 start = np.datetime64(cell.time.removesuffix("Z"), "s")
                 begins, ends = (start + np.timedelta64(60 * int(inside[k]), "s") for k in (0, -1))
@@ -149,16 +150,3 @@ def described(arrival: Arrival) -> str:
     """Return a line of CSV: place, track, cell, begin and end of the rain in UTC."""
     times = f"{utc_text(arrival.begins)}Z,{utc_text(arrival.ends)}Z"
     return f"{arrival.place},{arrival.track},{arrival.cell},{times}"
-
-
-def _inside(points: NDArray[np.float64], rings: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Return a mask of the points (n, 2) inside rings: an odd number of edges is to their east."""
-    odd = np.zeros(len(points), bool)
-    x, y = points.T[:, :, np.newaxis]
-    for ring in rings:
-        (x0, y0), (x1, y1) = ring[:-1].T, ring[1:].T
-        crossed = (y0 <= y) != (y1 <= y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            at = x0 + (y - y0) / (y1 - y0) * (x1 - x0)
-        odd ^= (crossed & (at > x)).sum(axis=1) % 2 == 1
-    return odd

@@ -17,7 +17,7 @@ from nowcast.plot.figure import COLOURS, DRY, EXTREME, FAINT, MISSING, PROBABILI
 from nowcast.plot.forecast import add_legends, draw_row, heading
 from nowcast.plot.panels import OBSERVED, Panels
 from nowcast.plot.place import draw_place
-from nowcast.plot.rain import draw_outline, masked
+from nowcast.plot.rain import draw_outline
 
 #: Duration of the last image in milliseconds.
 LAST = 1800
@@ -129,7 +129,7 @@ def _images(panels: Panels, title: str) -> Iterator[NDArray[np.uint8]]:
     canvas: Any = figure.canvas
     for number, (minutes, fields, is_input) in enumerate(steps):
         for image, axes, name, field in zip(maps, grid, names, fields, strict=True):
-            image.set_data(masked(field))
+            image.set_data(np.ma.masked_invalid(field))
             shown = name if not is_input or name == OBSERVED else f"{name}: input"
             axes.set_title(shown, fontsize=11, fontweight="normal" if is_input else "bold")
         for outline in outlines:

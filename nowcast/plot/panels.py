@@ -68,14 +68,18 @@ class Panels:
           the first.
         - raises SettingsError if no forecast has the probability of a threshold.
         """
-        forecasts = _by_name(forecast)
+        if isinstance(forecast, xr.Dataset | xr.DataArray):  # a Dataset is a mapping too
+            forecast = {UNNAMED: forecast}
+        forecasts = {
+            name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
+            for name, field in forecast.items()
+        }
         if not forecasts:
             raise DataError("pictures: expected a forecast at least, found none")
         first = next(iter(forecasts.values()))
         fields = {} if observed is None else {OBSERVED: _at_times_of(first, observed)}
         probabilities: dict[str, float] = {}
-        datasets = _datasets(forecast)
-        for name, dataset in datasets.items():
+        for name, dataset in forecast.items():
             fields[name] = forecasts[name]
             if isinstance(dataset, xr.Dataset):
                 extra, of_extra = _extra_rows(name, dataset, thresholds, members)
@@ -100,12 +104,12 @@ class Panels:
             reference=None if start is None else start.values.astype("datetime64[us]").item(),
             x=first["x"].values[across],
             y=first["y"].values[down],
-            simulated=any(map(is_simulated, [*datasets.values(), *fields.values()])),
+            simulated=any(map(is_simulated, [*forecast.values(), *fields.values()])),
             before=frames[:, down, across],
             minutes_before=minutes_before,
             probabilities=probabilities,
-            place=Place.of(next(iter(datasets.values()))).cropped(down, across),
-            station=str(next(iter(datasets.values())).attrs.get("station", "")),
+            place=Place.of(next(iter(forecast.values()))).cropped(down, across),
+            station=str(next(iter(forecast.values())).attrs.get("station", "")),
         )
 
     def zoomed(self, kilometres: float) -> Panels:
@@ -179,20 +183,6 @@ def edges(middles: NDArray[Any]) -> tuple[float, float]:
     """Return the outer edges, in kilometres, of equal cells around middles in metres."""
     half = 0.5 * float(middles[-1] - middles[0]) / max(len(middles) - 1, 1) or 500.0
     return (float(middles[0]) - half) / 1e3, (float(middles[-1]) + half) / 1e3
-
-
-def _datasets(forecast: Any) -> dict[str, xr.Dataset | xr.DataArray]:
-    # A Dataset is a mapping too.
-    if isinstance(forecast, Mapping) and not isinstance(forecast, xr.Dataset):
-        return {str(name): field for name, field in forecast.items()}
-    return {UNNAMED: forecast}
-
-
-def _by_name(forecast: Any) -> dict[str, xr.DataArray]:
-    return {
-        name: field["rain_rate"] if isinstance(field, xr.Dataset) else field
-        for name, field in _datasets(forecast).items()
-    }
 
 
 def _extra_rows(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nowcast.plot.figure import FAINT, METHODS, new_figure, save
-from nowcast.plot.scores import style
+from nowcast.plot.scores import lines, style
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -87,16 +87,9 @@ def _ranks(axes: Axes, at: xr.Dataset) -> None:
 
 def _spectrum(axes: Axes, at: xr.Dataset) -> None:
     """Draw power by wavelength relative to the observed; below 1 a forecast is blurred."""
-    wavelength = at["wavelength"].values
-    for number, name in enumerate(at["forecaster"].values):
-        colour, marker = METHODS[number % len(METHODS)]
-        axes.plot(
-            wavelength, at["power_ratio"].isel(forecaster=number).values, color=colour,
-            marker=marker, markersize=3.5, linewidth=1.4, zorder=10 - number, label=str(name),
-        )  # fmt: skip
+    lines(axes, at["wavelength"].values, at["power_ratio"])
     axes.axhline(1, color=FAINT, linewidth=0.8, zorder=0)
     axes.set_xscale("log")
     axes.set_ylim(0, min(3.0, max(1.3, axes.get_ylim()[1])))
     axes.set_title("power, forecast / observed", fontsize=10)
     axes.set_xlabel("wavelength (km)", fontsize=8.5)
-    style(axes)

@@ -39,7 +39,7 @@ def draw_rain(
 
     - ``rain`` (y, x): mm h-1; NaN where missing.
     - ``x``, ``y``: middles of the cells in metres, increasing.
-    - returns: the image for the legend; its data may be replaced by :func:`masked` data.
+    - returns: the image for the legend; its data may be replaced by masked data.
     """
     return draw_field(axes, rain, x, y, *rain_colours())
 
@@ -50,7 +50,8 @@ def draw_field(
 ) -> AxesImage:  # fmt: skip
     """Draw a map of any field (y, x) in given colours; otherwise like `draw_rain`."""
     image = axes.imshow(
-        masked(field), origin="lower", extent=(*edges(x), *edges(y)), cmap=colours, norm=norm,
+        np.ma.masked_invalid(field), origin="lower", extent=(*edges(x), *edges(y)),
+        cmap=colours, norm=norm,
         # Cells smaller than pixels are blended as colours: there are no rates between the two.
         interpolation="auto", interpolation_stage="rgba",
     )  # fmt: skip
@@ -71,11 +72,6 @@ def draw_outline(
         x / 1e3, y / 1e3, event.astype(float), levels=[0.5], colors=[OUTLINE], linewidths=0.7
     )
     return [lines]
-
-
-def masked(rain: NDArray[np.floating]) -> Any:
-    """Return rain for the colour map, with missing values masked."""
-    return np.ma.masked_invalid(rain)
 
 
 def add_legend(

@@ -105,7 +105,7 @@ def _remark(axes: Axes, scores: xr.Dataset, threshold: float) -> None:
 
 
 def _by_lead(axes: Axes, minutes: NDArray[np.float64], values: xr.DataArray) -> None:
-    _lines(axes, minutes, values)
+    lines(axes, minutes, values)
     axes.set_xlabel("lead time (min)", fontsize=8.5)
     axes.set_xlim(0, 1.03 * minutes[-1])
     axes.locator_params(axis="x", nbins=6, steps=[1, 1.5, 2, 3, 6, 10])
@@ -120,7 +120,7 @@ def window_km(scores: xr.Dataset) -> NDArray[np.float64]:
 def _by_scale(axes: Axes, values: xr.DataArray, scales: NDArray[np.float64]) -> None:
     from matplotlib.ticker import NullLocator
 
-    _lines(axes, scales, values)
+    lines(axes, scales, values)
     # Scales are chosen in ratios, hence the logarithm; ticks are at the ones there are.
     axes.set_xscale("log")
     axes.set_xticks(scales, [f"{scale:g}" for scale in scales])
@@ -128,7 +128,7 @@ def _by_scale(axes: Axes, values: xr.DataArray, scales: NDArray[np.float64]) -> 
     axes.set_xlabel("scale (km)", fontsize=8.5)
 
 
-def _lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
+def lines(axes: Axes, x: NDArray[Any], values: xr.DataArray) -> None:
     """Draw one line per forecaster; the first is on top, as the subject of the picture."""
     for number, forecaster in enumerate(values["forecaster"].values):
         colour, marker = METHODS[number % len(METHODS)]

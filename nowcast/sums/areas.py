@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,8 +165,6 @@ def _fill(inside: NDArray[np.float64], row: float, column: float) -> None:
 
 def _add_shares(inside: NDArray[np.float64], rings: list[NDArray[np.float64]]) -> None:
     """Add a polygon's fraction of each cell; parts outside the grid are ignored."""
-    from matplotlib.path import Path as Outline
-
     low, high = np.floor(rings[0].min(0)), np.ceil(rings[0].max(0)) + 1
     (left, bottom), (right, top) = np.clip([low, high], 0, inside.shape[::-1]).astype(int)
     if right <= left or top <= bottom:
@@ -175,8 +173,19 @@ def _add_shares(inside: NDArray[np.float64], rings: list[NDArray[np.float64]]) -
     x = (np.arange(left, right)[:, None] + offsets).ravel()
     y = (np.arange(bottom, top)[:, None] + offsets).ravel()
     points = np.column_stack([axis.ravel() for axis in np.meshgrid(x, y)])
+    share = (
+        inside_of(rings, points).reshape(top - bottom, POINTS, right - left, POINTS).mean((1, 3))
+    )
+    inside[bottom:top, left:right] += share
+
+
+def inside_of(
+    rings: Iterable[NDArray[np.float64]], points: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return a mask of the points (n, 2) inside of an odd number of rings."""
+    from matplotlib.path import Path as Outline
+
     within = np.zeros(len(points), bool)
     for ring in rings:
         within ^= Outline(ring).contains_points(points)
-    share = within.reshape(top - bottom, POINTS, right - left, POINTS).mean((1, 3))
-    inside[bottom:top, left:right] += share
+    return within

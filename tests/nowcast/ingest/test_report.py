@@ -66,17 +66,6 @@ def test_missing_cells_of_a_composite_are_explained(caplog):
     assert "--fill 'no echo'" in caplog.text
 
 
-def test_a_run_without_files_has_a_reason():
-    report = IngestReport("rain.zarr", ignored=2)
-    assert "found none (2 other files)" in str(report.nothing_read())
-    report.failed.append(("a.h5", "truncated"))
-    assert str(report.nothing_read()) == "a.h5: truncated"
-    report.failed.append(("b.h5", "empty"))
-    assert "none of 2 files could be read; the first is a.h5: truncated" in str(
-        report.nothing_read()
-    )
-
-
 def test_cells_are_counted_where_the_radar_reaches():
     rain = np.array([[np.nan, np.nan, 0.0], [0.05, 0.1, 7.0]], np.float32)
     assert Coverage.of(rain) == Coverage(2, 2, 2)

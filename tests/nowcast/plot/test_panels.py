@@ -13,7 +13,7 @@ from daskdl.errors import DataError, SettingsError
 from nowcast.plot import animate_forecast, plot_forecast
 from nowcast.plot import forecast as module
 from nowcast.plot.figure import OUTLINE, PROBABILITIES, new_figure
-from nowcast.plot.panels import OBSERVED, Panels, _extra_rows, edges, is_simulated
+from nowcast.plot.panels import OBSERVED, Panels, _extra_rows, edges
 from nowcast.plot.rain import CellShape, draw_cells
 from tests.nowcast.plot.pictures import field, forecast, frames, pixels, share
 
@@ -96,24 +96,11 @@ def test_another_grid_or_lead_is_refused():
         Panels.of({})
 
 
-@pytest.mark.parametrize(
-    ("attrs", "simulated"),
-    [
-        ({}, False),
-        ({"simulated": 1}, True),
-        ({"simulated": "True"}, True),
-        ({"simulated": np.int64(0)}, False),
-        ({"simulated": "false", "source": "simulated"}, False),
-        ({"source": "weather radar, ODIM_H5, station Simulated radar"}, True),
-        ({"title": "Rain rate of behel"}, False),
-    ],
-)
-def test_simulated_data_is_recognised_and_named(attrs, simulated):
-    made = forecast(**attrs)
-    assert is_simulated(made) is simulated
-    panels = Panels.of({"a": forecast(), "b": made})
-    assert panels.simulated is simulated
-    assert ("Simulated data" in panels.title) is simulated
+@pytest.mark.parametrize("simulated", [1, 0])
+def test_simulated_data_is_named(simulated):
+    panels = Panels.of({"a": forecast(), "b": forecast(simulated=simulated)})
+    assert panels.simulated is bool(simulated)
+    assert ("Simulated data" in panels.title) is bool(simulated)
 
 
 def test_edges_of_cells():

@@ -16,7 +16,6 @@ from nowcast.radar.polar import nexrad
 from nowcast.radar.reader import read_header, read_sweeps
 
 LBB = "KLBB20160601_150025_V06"
-LIX = "KLIX20050828_180149.gz"
 
 
 @pytest.mark.parametrize(("name", "dry", "missing"), [("DBZH", 1, 1), ("RHOHV", 0, 2)])
