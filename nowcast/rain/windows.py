@@ -217,16 +217,13 @@ def _duration(value: Any) -> np.timedelta64:
         return np.timedelta64("NaT")
     try:
         step = np.timedelta64(value)
-        if np.datetime_data(step)[0] == "generic":
-            raise ValueError("no unit")
-        step = step.astype("timedelta64[ns]")
-        if not step > np.timedelta64(0):
-            raise ValueError("not positive")
+        if np.datetime_data(step)[0] == "generic" or not step > np.timedelta64(0):
+            raise ValueError("no unit, or not positive")
     except (ValueError, TypeError) as error:
         raise SettingsError(
             f"step: expected a positive timedelta such as timedelta(minutes=5), found {value!r}"
         ) from error
-    return step
+    return step.astype("timedelta64[ns]")
 
 
 #: Length of the dry pause that ends an event, and the greatest length of an event.
