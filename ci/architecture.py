@@ -18,6 +18,8 @@ import networkx as nx
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from ci.pages import write_or_check
+
 ROOT = Path(__file__).resolve().parents[1]
 DRAWING = ROOT / "docs" / "architecture.svg"
 PAGE = ROOT / "docs" / "architecture.md"
@@ -226,14 +228,8 @@ def _row(package: Path, name: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the drawing and the tables, or compare with them."""
-    page = PAGE.read_text(encoding="utf-8")
-    for path, text in ((DRAWING, drawing(rooms())), (PAGE, with_rooms(page))):
-        if "--check" not in arguments:
-            path.write_text(text, encoding="utf-8")
-        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
-            print(f"{path}: the rooms have changed; run python -m ci.architecture and commit it")
-            return 1
-    return 0
+    texts = {DRAWING: drawing(rooms()), PAGE: with_rooms(PAGE.read_text(encoding="utf-8"))}
+    return write_or_check(texts, arguments, "python -m ci.architecture")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/onnx.md: which operators of ONNX are computed, and why the others are not.
+"""Write the end of docs/onnx.md: which operators are computed, and why the others are not.
 
 Usage: python -m ci.onnx_page [--check]; --check writes nothing, and fails if the page is out of
 date. It runs all node tests of the installed onnx, for a minute or two.
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ci.pages import write_or_check
 from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.nn.operators import FAMILIES, TABLE
@@ -40,81 +41,8 @@ DOMAINS = {
     "ai.onnx.preview.training": "daskdl trains in its own way",
     "ai.onnx.preview": "not yet a standard",
 }
-HEADER = """\
-# ONNX
-
-daskdl reads ONNX files and writes them. A file of any framework becomes a module that predicts,
-trains and is saved like any other. Install the extra: `pip install 'daskdl[onnx]'`.
-
-## Read
-
-```python
-import daskdl
-from daskdl import nn
-
-net = daskdl.load("model.onnx")  # an nn.Graph; channels_last=True takes pictures as (N, H, W, C)
-net.predict(pictures)  # arrays, dask, xarray, on the current cluster
-net.freeze("conv*")  # names of the file, with wildcards
-trunk = net.until("pool5")  # the network up to this value ...
-model = nn.Sequential(trunk, nn.Linear(512, 10))  # ... with a head of your own
-daskdl.save(model, "model.safetensors")
-```
-
-`examples/fine_tune_onnx.py` trains a network from a file on other classes, and writes it again.
-
-| part of the file | becomes |
-|---|---|
-| arrays of floats | parameters; freeze those that are no weights, such as the mean of pictures |
-| running statistics of batch normalisation | buffers |
-| integers, float64, settings such as sizes of `Resize` and limits of `Clip` | constants |
-
-- **Types**: float32, float64, integers and bool. float16 is computed in float32, and its results
-  are float32. Samples for an input of float64 are not rounded. bfloat16, float8, numbers of 4 and 2
-  bits, and text are refused by name.
-- **Batches** may have any size. If the file is made for a batch of 6, `predict` passes 6 samples at
-  a time. Inputs without an axis of samples, such as states (1, N, H) or a flag, pass whole.
-- **Layout**: pictures and filters are stored channels last, as daskdl's kernels want them. The
-  file's (N, C, H, W) is a view of that, so a change of layout costs nothing.
-- **Gradients** go through all operators except comparisons, rounding, shapes, `ArgMax` and its
-  like, random and quantised ones.
-- **Safety**: reading takes at most four times the file's size and 50 MB. It runs nothing and writes
-  nothing, and reads weights in files of their own only from the file's folder.
-- **Refused**: attributes that the standard does not have, and functions of the file's own. Put
-  these in place first, by `onnx.inliner.inline_local_functions`. Nodes may come in any order.
-
-## Write
-
-```python
-from daskdl.interop import onnx
-
-onnx.save(model, "model.onnx", input_shape=(224, 224, 3))  # of one sample; batches of any size
-```
-
-Any framework and runtime can read the file. An `nn.Graph` is written as it is. Any other module
-runs on two batches of different size, and its daskdl operations become nodes.
-`channels_first=True` writes inputs as (N, C, H, W). A module that computes on its samples by numpy
-alone is refused. All networks of `daskdl.models` can be written; onnxruntime agrees to 1e-4
-(`tests/daskdl/interop/onnx/test_writer.py`).
-
-## PyTorch's weights
-
-```python
-from daskdl.interop import read
-from daskdl.models import ResNet
-
-model = ResNet(50)
-model.load_state_dict(read("resnet50.pth"), names="torch")  # torchvision's names and layouts
-model.state_dict(names="torch")  # and back
-```
-
-`read` takes `.safetensors`, and `.pt` and `.pth` of old and new PyTorch, without torch. It imports,
-calls and builds nothing of a pickle except the few types that weights need.
-
-`names="torch"` knows ResNet, VGG-16, SSD300 and GoogLeNet, and networks whose layers have the same
-names. It turns filters to channels last, and adds the two biases of recurrent layers. Whole modules
-and TorchScript are refused: write the weights by `torch.save(net.state_dict(), path)`.
-
-"""
+#: Line of the page behind which its written part begins.
+MARK = "<!-- operators -->\n"
 
 
 class Case(NamedTuple):
@@ -288,7 +216,8 @@ def page(failed: dict[str, str | None]) -> str:
     for why, counts in sorted(groups.items()):
         entries = [f"{names} ({count})" for names, count in sorted(counts.items())]
         lines.append(f"- {why}: {', '.join(entries)}")
-    return HEADER + "\n".join(lines) + "\n"
+    before, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
+    return before + mark + "\n".join(["", *lines, ""])
 
 
 def _home(function: object, name: str) -> str:
@@ -300,17 +229,6 @@ def _home(function: object, name: str) -> str:
     return ""
 
 
-def main() -> int:
-    """Write the page, or compare with it."""
-    text = page(failures(node_cases()))
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    print("docs/onnx.md is out of date; run python -m ci.onnx_page", file=sys.stderr)
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    written = {PAGE: page(failures(node_cases()))}
+    sys.exit(write_or_check(written, sys.argv, "python -m ci.onnx_page"))

@@ -9,6 +9,8 @@ import inspect
 import sys
 from pathlib import Path
 
+from ci.pages import write_or_check
+
 ROOT = Path(__file__).resolve().parents[1]
 ROWS, PAGE = ROOT / "ci" / "parity.txt", ROOT / "docs" / "parity.md"
 HEADER = """\
@@ -97,13 +99,7 @@ def page() -> str:
 
 def main() -> int:
     """Write the page, or compare with it."""
-    text = page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, encoding="utf-8")
-    elif not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-        print(f"{PAGE} is out of date; run python -m ci.parity", file=sys.stderr)
-        return 1
-    return 0
+    return write_or_check({PAGE: page()}, sys.argv, "python -m ci.parity")
 
 
 if __name__ == "__main__":

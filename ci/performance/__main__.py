@@ -12,11 +12,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from ci.pages import write_or_check
 from ci.performance import tables
 from ci.performance.tables import COMBINED, TABLES
 from daskdl.files import replacing
@@ -116,7 +118,7 @@ def section(name: str) -> str:
         return f"\n`{command}`: not measured yet\n"
     lines = TABLES[name.partition("-")[0]](figure)
     head = f"`{command}`, {figure['date']}, {described(figure['machine'])}"
-    return "\n".join(["", head, "", *lines, ""])
+    return "\n".join(["", *textwrap.wrap(head, 140, break_on_hyphens=False), "", *lines, ""])
 
 
 def described(machine: dict[str, Any]) -> str:
@@ -168,14 +170,8 @@ def main(arguments: list[str]) -> int:
         else:
             for name in names:
                 measure(name)
-    before = PAGE.read_text(encoding="utf-8")
-    text = page(before)
-    if "--check" not in arguments:
-        PAGE.write_text(text, encoding="utf-8")
-    elif text != before:
-        print(f"{PAGE} is out of date; run python -m ci.performance", file=sys.stderr)
-        return 1
-    return 0
+    text = page(PAGE.read_text(encoding="utf-8"))
+    return write_or_check({PAGE: text}, arguments, "python -m ci.performance")
 
 
 if __name__ == "__main__":

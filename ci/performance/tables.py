@@ -144,14 +144,14 @@ def engine(figures: Figure) -> list[str]:
 def control(figures: Figure) -> list[str]:
     """Return a line for each number of workers."""
     texts = {
-        "members of a gang": "{engine}",
+        "members": "{engine}",
         "workers": "{workers}",
         "iterations of a group": "{iterations:.0f}",
         "scheduler, CPU ms an iteration": "{scheduler:.1f}",
         "of it heartbeats": "{idle:.1f}",
         "driver": "{driver:.1f}",
         "part of the time, %": "{part:.2f}",
-        "other work on the machine, %": "{others:.0f}",
+        "other work, %": "{others:.0f}",
     }
     names = {"gang": "stay", "forms": "formed anew", "graph": "none: graph engine"}
     rows = [
@@ -174,7 +174,7 @@ def scaling(figures: Figure) -> list[str]:
     texts |= {"efficiency, %": "{efficiency:.1f}", "cores, %": "{busy}"}
     # A simulated model waits and does not compute: show the size of its gradient.
     if figures.get("settings", {}).get("simulate") is not None:
-        texts = {"gradient, MB": f"{figures['megabytes']:.3g}"} | texts
+        texts = {"MB": f"{figures['megabytes']:.3g}"} | texts
     rows = [
         row
         | {key: _ms(row[key]) for key in ("seconds", *(f"{part}_seconds" for part in PARTS))}
@@ -197,12 +197,11 @@ def prediction() -> list[str]:
     header = (
         "gradient",
         "nodes",
-        *(f"exchange at {rate / 1000:g} Gbit/s, ms" for rate in MEGABITS),
-        *(f"of {SECONDS:g} s at {rate / 1000:g} Gbit/s, %" for rate in MEGABITS),
-        "control, measured, %",
-        f"efficiency at {MEGABITS[0] / 1000:g} Gbit/s, %",
-        "BigDL: synchronization, %",
-        f"BigDL: efficiency against {least} nodes, %",
+        *(f"{rate / 1000:g} Gbit/s, {unit}" for unit in ("ms", "%") for rate in MEGABITS),
+        "control, %",
+        "efficiency, %",
+        "BigDL synchronization, %",
+        "BigDL efficiency, %",
     )
     lines = []
     for name, n in itertools.product(NETWORKS, NODES):

@@ -9,11 +9,9 @@ import pytest
 
 from ci import chaos, example_data
 from ci.bench import examples, overhead
-from ci.bench.data import WIDTH, write
 from ci.bench.training import __main__ as training
 from ci.bench.training.cases import NETWORKS, Network
 from daskdl import nn, optim
-from daskdl.data import SampleSet
 
 BY_NAME = {network.name.split()[0]: network for network in NETWORKS}
 
@@ -93,14 +91,6 @@ def test_writes_a_row_for_each_case(tmp_path, capsys):
     ]
     assert all(row["threads"] == 1 and row["ratio"] > 0 for row in rows)
     assert "geometric mean" in capsys.readouterr().out
-
-
-def test_the_store_has_the_requested_size(tmp_path):
-    write(tmp_path / "x.zarr", 300)
-    samples = SampleSet.from_zarr(tmp_path / "x.zarr", x="x", y="y")
-    assert len(samples) == 300
-    assert samples.nbytes == 300 * 4 * (WIDTH + 1)
-    assert samples.schema == {"x": ((WIDTH,), np.float32), "y": ((1,), np.float32)}
 
 
 def test_a_row_has_the_last_line_and_the_time(tmp_path, monkeypatch, capsys):
