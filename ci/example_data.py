@@ -79,19 +79,22 @@ def wardrobe(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.stack([clothes(label, rng) for label in labels]), labels
 
 
+#: Words of the topics in simulated sentences.
+SPOKEN = {
+    "food": ["bread", "soup", "taste", "cook", "salt", "fruit", "plate", "meal"],
+    "money": ["bank", "price", "pay", "loan", "cost", "share", "coin", "tax"],
+    "sports": ["ball", "team", "score", "run", "match", "win", "coach", "race"],
+}
+
+
 def spoken(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
     """Return sentences about three topics, each with some words of the others, and their topics."""
-    words = {
-        "money": ["bank", "price", "pay", "loan", "cost", "share", "coin", "tax"],
-        "sports": ["ball", "team", "score", "run", "match", "win", "coach", "race"],
-        "food": ["bread", "soup", "taste", "cook", "salt", "fruit", "plate", "meal"],
-    }
-    every = [word for topic in words.values() for word in topic]
-    rng, names = np.random.default_rng(seed), list(words)
+    every = [word for words in SPOKEN.values() for word in words]
+    rng, names = np.random.default_rng(seed), list(SPOKEN)
     topics = [names[i] for i in rng.integers(0, 3, count)]
     share = rng.uniform(0, 0.5, count)
     texts = [
-        " ".join(rng.choice(words[t]) if rng.random() < p else rng.choice(every) for _ in range(9))
+        " ".join(rng.choice(SPOKEN[t]) if rng.random() < p else rng.choice(every) for _ in range(9))
         for t, p in zip(topics, share, strict=True)
     ]
     return texts, topics

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple
@@ -18,7 +16,6 @@ import numpy as np
 
 from ci.bench.skill import events
 from ci.bench.skill.events import Event
-from daskdl.errors import DataError
 from nowcast.lagrangian.frames import frames_back
 from nowcast.model.calibration import LEADS, Sample, draw, fit
 
@@ -51,16 +48,9 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=20, help="minutes between starts")
     parser.add_argument("--starts", type=int, default=16, help="starts of a radar at most")
     options = parser.parse_args()
-    cache = Path(tempfile.gettempdir()) / "nowcast-skill"
-    cache.mkdir(parents=True, exist_ok=True)
     of_radar: dict[str, list[Event]] = defaultdict(list)
-    for source in events.available(options.data, cache):
-        if source.radar not in RADARS:
-            continue
-        try:
-            of_radar[source.radar].append(events.load(source, options.data, cache))
-        except DataError as error:
-            print(f"{source.name}: left out: {error}", file=sys.stderr)
+    for event in events.loaded(options.data, events.CACHE, lambda s: s.radar in RADARS):
+        of_radar[event.radar].append(event)
     drawn: list[Sample] = []
     for loaded in of_radar.values():
         drawn += samples(loaded, options.every, options.starts)

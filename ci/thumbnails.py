@@ -9,20 +9,22 @@ from __future__ import annotations
 import argparse
 import io
 import tempfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-import dask.bag as db
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
 import daskdl
-from ci.example_data import clothes, example, landscape, spoken, wardrobe
+from ci.example_data import SPOKEN, clothes, example, landscape, spoken, wardrobe
 from daskdl import SampleSet, Trainer, nn
+from daskdl.data.image.boxes import iou
 from daskdl.optim import Adam
 
 #: Size of a picture in inches; an inch has 100 pixels.
@@ -62,6 +64,24 @@ def pictures_in(figure: Figure, rows: list[list[np.ndarray]], **options: Any) ->
     return list(axes.ravel())
 
 
+def fit(model: nn.Module, loss: Any, x: Any, y: Any, rate: float, epochs: int) -> nn.Module:
+    """Train a model by Adam in this process, and return it."""
+    samples = SampleSet.from_arrays(x=x, y=y)
+    Trainer(model, loss, Adam(rate)).fit(samples, epochs=epochs, progress=False, client=False)
+    return model
+
+
+def stacked(
+    axes: Axes, places: Sequence[Any], parts: Iterable[tuple[str, Sequence[float], str]]
+) -> None:
+    """Draw a horizontal bar at each place; parts have a label, a width at each place, a colour."""
+    left = np.zeros(len(places))
+    for label, widths, colour in parts:
+        axes.barh(range(len(places)), widths, left=left, label=label, color=colour, edgecolor="w")
+        left += widths
+    axes.set(yticks=range(len(places)), yticklabels=places)
+
+
 @of("kmeans", "Points of five clusters, and the centres as they move in ten rounds.")
 def _kmeans(figure: Figure) -> None:
     module = example("kmeans")
@@ -92,9 +112,7 @@ def _kmeans(figure: Figure) -> None:
 def _own_network(figure: Figure) -> None:
     x, y = example("own_network").make_samples(4000, seed=0)
     model = nn.Sequential(nn.Linear(20, 64, seed=0), nn.ReLU(), nn.Linear(64, 2, seed=1))
-    Trainer(model, nn.CrossEntropyLoss(), Adam(3e-3)).fit(
-        SampleSet.from_arrays(x=x, y=y), epochs=12, batch_size=100, progress=False, client=False
-    )
+    fit(model, nn.CrossEntropyLoss(), x, y, 3e-3, 12)
     grid = np.zeros((80, 80, 20), np.float32)
     grid[..., 0], grid[..., 1] = np.meshgrid(np.linspace(-3, 3, 80), np.linspace(-3, 3, 80))
     scores = model.predict(grid.reshape(-1, 20)).reshape(80, 80, 2)
@@ -132,10 +150,7 @@ def _detection(figure: Figure) -> None:
     axes = pictures_in(figure, [[picture, picture]])
     for box, label in zip(boxes, labels, strict=True):
         _box(axes[0], box, COLOURS[label], 2)
-        inner = np.maximum(priors[:, :2], box[:2]), np.minimum(priors[:, 2:], box[2:])
-        both = np.maximum(inner[1] - inner[0], 0).prod(1)
-        either = (priors[:, 2:] - priors[:, :2]).prod(1) + np.prod(box[2:] - box[:2]) - both
-        for prior in priors[both / either > 0.4]:
+        for prior in priors[iou(priors, box[None])[:, 0] > 0.4]:
             _box(axes[1], np.clip(prior, 0, 255), COLOURS[label], 0.8)
 
 
@@ -173,41 +188,28 @@ def _deepbit(figure: Figure) -> None:
 
 @of("resnet", "Parameters of ResNet-18, 34 and 50, block by block.")
 def _resnet(figure: Figure) -> None:
-    module, axes = example("resnet"), figure.add_subplot()
-    for row, depth in enumerate((18, 34, 50)):
-        left = 0.0
-        for i, (_, block) in enumerate(sorted(_sizes(module.ResNet(depth, 1000)).items())):
-            axes.barh(row, block / 1e6, left=left, color=f"C{i % 10}", edgecolor="white")
-            left += block / 1e6
-    axes.set(yticks=range(3), yticklabels=["18", "34", "50"], ylabel="depth",
-             xlabel="million parameters, block by block")  # fmt: skip
-
-
-def _sizes(model: nn.Module) -> dict[tuple[bool, int], int]:
-    """Return the number of parameters by block; layers before them sort first, the head last."""
-    sizes: dict[tuple[bool, int], int] = {}
-    for name, parameter in model.named_parameters():
-        first, *more = name.split(".")
-        place = (False, int(more[0])) if first == "blocks" else (first == "head", -1)
-        sizes[place] = sizes.get(place, 0) + parameter.data.size
-    return sizes
+    depths, counts = (18, 34, 50), []
+    for depth in depths:
+        sizes: Counter[str] = Counter()
+        for name, parameter in example("resnet").ResNet(depth, 1000).named_parameters():
+            sizes[".".join(name.split(".")[:2])] += parameter.data.size
+        counts.append([size / 1e6 for size in sizes.values()])
+    axes, blocks = figure.add_subplot(), zip_longest(*counts, fillvalue=0.0)
+    stacked(axes, depths, (("", widths, f"C{i % 10}") for i, widths in enumerate(blocks)))
+    axes.set(ylabel="depth", xlabel="million parameters, block by block")
 
 
 @of("inception", "Output channels of the four branches of each Inception block.")
 def _inception(figure: Figure) -> None:
     layers = dict(example("inception").InceptionV1(10, seed=0).modules())
     blocks = [name for name, layer in layers.items() if type(layer).__name__ == "Inception"]
-    axes, below = figure.add_subplot(), np.zeros(len(blocks))
-    for branch, label in (
-        ("one", "1 x 1"),
-        ("three", "3 x 3"),
-        ("five", "5 x 5"),
-        ("pooled", "pooled"),
-    ):
-        width = np.array([layers[f"{name}.{branch}"].bias.data.size for name in blocks])
-        axes.bar(range(1, len(blocks) + 1), width, bottom=below, label=label)
-        below += width
-    axes.set(xlabel="block", ylabel="channels", xticks=range(1, len(blocks) + 1))
+    names = {"one": "1 x 1", "three": "3 x 3", "five": "5 x 5", "pooled": "pooled"}
+    axes = figure.add_subplot()
+    stacked(axes, range(1, len(blocks) + 1), (
+        (label, [layers[f"{block}.{branch}"].bias.data.size for block in blocks], colour)
+        for (branch, label), colour in zip(names.items(), COLOURS, strict=False)
+    ))  # fmt: skip
+    axes.set(xlabel="channels", ylabel="block")
     axes.legend(fontsize="small")
 
 
@@ -238,34 +240,22 @@ def _ncf(figure: Figure) -> None:
     axes.set(xlabel="item", ylabel="user", xticks=[], yticks=[])
 
 
-@of(
-    "text_classifier",
-    "Word vectors of the trained classifier in two dimensions, coloured by most frequent topic.",
-)
+@of("text_classifier", "Word vectors of the trained classifier in two dimensions, by topic.")
 def _text_classifier(figure: Figure) -> None:
     module = example("text_classifier")
     texts, topics = spoken(600)
-    names = sorted(set(topics))
-    bag = db.from_sequence(zip(texts, map(names.index, topics), strict=True), npartitions=2)
-    samples = SampleSet.from_bag(bag)
-    vocabulary = module.Vocabulary.build(samples, minimum=2)
+    vocabulary = module.Vocabulary.build(texts, minimum=2)
     model = module.TextClassifier(len(vocabulary), 3, encoder="cnn", seed=0)
-    encoded = samples.map_batches(module.Encode(vocabulary, 9))
-    trainer = Trainer(model, module.NLLLoss(), Adam(5e-3))
-    trainer.fit(encoded, epochs=4, batch_size=50, progress=False, client=False)
-    words = sorted({word for text in texts for word in text.split()})
-    vectors = model.embedding.weight.data[[vocabulary.encode(word)[0] for word in words]]
+    x = module.Encode(vocabulary, 9)({"x": texts})["x"]
+    fit(model, module.NLLLoss(), x, np.unique(topics, return_inverse=True)[1], 5e-3, 4)
+    topic_of = {word: i for i, words in enumerate(SPOKEN.values()) for word in words}
+    vectors = model.embedding.weight.data[[vocabulary.encode(word)[0] for word in topic_of]]
     vectors = vectors - vectors.mean(0)
     places = vectors @ np.linalg.svd(vectors, full_matrices=False)[2][:2].T
-    axes = figure.add_subplot()
-    for (x, y), word in zip(places, words, strict=True):
-        used = [
-            sum(word in s.split() for s, t in zip(texts, topics, strict=True) if t == n)
-            for n in names
-        ]
-        axes.text(x, y, word, color=COLOURS[int(np.argmax(used))], fontsize="small", ha="center")
-    axes.set(xlim=1.2 * np.array([places[:, 0].min(), places[:, 0].max()]), xticks=[], yticks=[],
-             ylim=1.1 * np.array([places[:, 1].min(), places[:, 1].max()]))  # fmt: skip
+    axes = figure.add_subplot(xticks=[], yticks=[])
+    axes.scatter(*places.T, s=0)  # for the limits of the axes
+    for place, (word, topic) in zip(places, topic_of.items(), strict=True):
+        axes.text(*place, word, color=COLOURS[topic], fontsize="small", ha="center")
 
 
 @of("call_routing", "Calls by topic, and the specialist, or human, that gets them.")
@@ -281,16 +271,14 @@ def _call_routing(figure: Figure) -> None:
     ids = module.Encode(vocabulary, module.LENGTH)({"x": heard})["x"]
     scores = np.exp(model.predict(ids))
     goes = np.where(scores.max(1) > 0.5, scores.argmax(1), len(names))
-    axes, left = figure.add_subplot(), np.zeros(len(names))
-    for place, name in enumerate([*names, "a human"]):
-        share = [
-            sum(kind[h] == topic and g == place for h, g in zip(heard, goes, strict=True))
-            for topic in names
-        ]
-        axes.barh(range(len(names)), share, left=left, label=f"to {name}",
-                  color=[*COLOURS[: len(names)], "lightgrey"][place])  # fmt: skip
-        left += share
-    axes.set(yticks=range(len(names)), yticklabels=names, xlabel="calls about it")
+    calls = Counter(zip((kind[text] for text in heard), goes.tolist(), strict=True))
+    axes = figure.add_subplot(xlabel="calls about it")
+    stacked(axes, names, (
+        (f"to {name}", [calls[topic, place] for topic in names], colour)
+        for place, (name, colour) in enumerate(
+            zip([*names, "a human"], [*COLOURS[: len(names)], "lightgrey"], strict=True)
+        )
+    ))  # fmt: skip
     axes.legend(fontsize="x-small")
 
 
@@ -303,18 +291,13 @@ def _fine_tune_onnx(figure: Figure) -> None:
 
     module = example("fine_tune_onnx")
     x, y = wardrobe(900, seed=1)
-    x = x[:, ::2, ::2].astype(np.float32) / 255 + np.random.default_rng(0).normal(
-        0, 0.5, (900, 14, 14, 1)
-    )
-    x = x.astype(np.float32)
-    old = y < 2
+    noise = np.random.default_rng(0).normal(0, 0.5, (900, 14, 14, 1))
+    x, old = (x[:, ::2, ::2] / 255 + noise).astype(np.float32), y < 2
     net = nn.Sequential(
         nn.Conv2d(1, 8, 3, padding="same", seed=0), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(392, 16, seed=1), nn.ReLU(), nn.Linear(16, 2, seed=2),
     )  # fmt: skip
-    Trainer(net, nn.CrossEntropyLoss(), Adam(3e-3)).fit(
-        SampleSet.from_arrays(x=x[old], y=y[old]), epochs=5, progress=False, client=False
-    )
+    fit(net, nn.CrossEntropyLoss(), x[old], y[old], 3e-3, 5)
     axes, counts = figure.add_subplot(), (50, 100, 200, 400)
     with tempfile.TemporaryDirectory() as folder:
         first, data, out = (Path(folder) / name for name in ("a.onnx", "data.npz", "b.onnx"))
@@ -337,15 +320,7 @@ def _fine_tune_onnx(figure: Figure) -> None:
 def _image_features(figure: Figure) -> None:
     module, deepbit = example("image_features"), example("deepbit")
     picture, boxes, _ = _scene(9)
-
-    class Known:
-        """A detector that knows the boxes: rows of label, score and edges."""
-
-        def predict(self, x: np.ndarray, threads: int) -> np.ndarray:
-            return np.array([[[0, 0.9, *boxes[0] / 200], [1, 0.6, *boxes[-1] / 200]]])
-
-    ((box, _, _),) = module.best_boxes(Known(), module.Look(128)([picture]), 0.5)
-    left, top, right, bottom = module.pixels_of(box, picture)
+    left, top, right, bottom = module.pixels_of(boxes[0] / len(picture), picture)
     crop = picture[top:bottom, left:right]
     x = module.Look(28, 1, 0.286, 0.353)([crop])
     code = module.packed(deepbit.DeepBit(64, deepbit.SmallTrunk(seed=0), 0).predict(x))

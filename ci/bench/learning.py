@@ -29,7 +29,6 @@ import xarray as xr
 
 from ci.bench.skill import events
 from ci.bench.skill.methods import left_out
-from daskdl.errors import DataError
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.exceedance import MarginTable
@@ -108,16 +107,11 @@ def real(data: Path, cache: Path, more: Sequence[Path]) -> list[Fold]:
     """
     paths: dict[str, list[Path]] = defaultdict(list)
     starts: dict[str, int] = defaultdict(int)
-    for source in events.available(data, cache):
-        try:
-            event = events.load(source, data, cache)
-        except DataError as error:
-            print(f"{source.name}: left out: {error}", file=sys.stderr)
-            continue
+    for event in events.loaded(data, cache, lambda _: True):
         count = len(event.starts(frames_back(event.step), [60], EVERY))
-        starts[source.radar] += count
+        starts[event.radar] += count
         if count:
-            paths[source.radar].append(cache / f"{source.name}.zarr")
+            paths[event.radar].append(cache / f"{event.name}.zarr")
     radars = sorted(radar for radar in paths if starts[radar] >= LEAST)
     some = {radar: _spread(paths[radar]) for radar in radars}
     folds = []
@@ -251,8 +245,7 @@ def main() -> None:
         )
     else:
         more = _events(options.folder, TRAIN, options.simulated, options.organised)
-        cache = Path(tempfile.gettempdir()) / "nowcast-skill"
-        folds = real(options.data, cache, more)
+        folds = real(options.data, events.CACHE, more)
         if options.radars:
             folds = [fold for fold in folds if fold.name in options.radars.split(",")]
     names = ("iterations", "network", "networks", "organised", "seed", "simulated", "starts")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -128,16 +129,16 @@ def cases() -> Iterator[Case]:
 
 def cases_ddp() -> Iterator[Case]:
     """Yield each network on two workers, against two processes of DDP."""
-    pair = Pair(distributed, free_port())
-    try:
-        with dask.config.set({"daskdl.group-time": "1 minute"}), connect(workers=2) as client:
-            for number, (name, make) in enumerate(NETWORKS.items()):
-                net, x = make()
-                fit = partial(ours, net, x, labels(x), client=client, engine="gang")
-                peer = partial(pair.times, number, ITERATIONS)
-                yield Case(f"{name}, two workers", fit, {"DDP": peer}, timed=True)
-    finally:
-        pair.stop()
+    with (
+        dask.config.set({"daskdl.group-time": "1 minute"}),
+        connect(workers=2) as client,
+        closing(Pair(distributed, free_port())) as pair,
+    ):
+        for number, (name, make) in enumerate(NETWORKS.items()):
+            net, x = make()
+            fit = partial(ours, net, x, labels(x), client=client, engine="gang")
+            peer = partial(pair.times, number, ITERATIONS)
+            yield Case(f"{name}, two workers", fit, {"DDP": peer}, timed=True)
 
 
 NETWORKS = {"residual": residual, "encoder": encoder}

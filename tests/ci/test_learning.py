@@ -53,7 +53,9 @@ def test_rows_of_the_file_are_not_made_again(trainings, tmp_path):
 def test_a_radar_that_judges_is_in_no_other_part(monkeypatch, tmp_path):
     monkeypatch.setattr(
         "ci.bench.skill.events.load",
-        lambda *_: SimpleNamespace(step=5, starts=lambda *_: range(LEAST)),
+        lambda source, *_: SimpleNamespace(
+            name=source.name, radar=source.radar, step=5, starts=lambda *_: range(LEAST)
+        ),
     )
     monkeypatch.setattr("ci.bench.skill.events.available", lambda *_: list(SOURCES))
     more = tmp_path / "simulated.zarr"

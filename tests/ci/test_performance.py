@@ -68,8 +68,8 @@ def test_unknown_names_are_refused_with_the_known_ones(capsys):
 
 
 CONTROL = [
-    control.Row("gang", 32, 10, 20.0, 1.0, 15.0, 0.004, 5.0, 30.0, 9.0, 0.05),
-    control.Row("forms", 32, 10, 40.0, 3.0, 15.0, 0.019, 5.0, 90.0, 9.0, 0.05),
+    control.Row("gang", 32, 10, 20.0, 1.0, 15.0, 0.004, 0.05),
+    control.Row("forms", 32, 10, 40.0, 3.0, 15.0, 0.019, 0.05),
 ]
 ROWS = {
     "kernels": [
@@ -82,8 +82,7 @@ ROWS = {
     "examples": [
         {"program": "examples/a.py b", "said": "accuracy on 9 texts: 0.5", "seconds": 61.7}
     ],
-    "engine": engine.rows_of(28, {"gloo": Times([15, 20, 25]), "socket": Times([9]),
-                                  engine.GANG: Times([5, 10, 15])}),
+    "engine": engine.rows_of(28, {"gloo": Times([15, 20, 25]), engine.GANG: Times([5, 10, 15])}),
     "inference": [
         {"name": "ResNet, 16", "threads": 2, "ours_ms": 20.0, "peer_ms": 30.0, "ratio": 1.5,
          "peer": "onnxruntime"}
@@ -129,11 +128,10 @@ def test_predictions_take_the_measured_control(monkeypatch):
     assert not any("0.59" in line for line in lines if "| 64 |" in line)
 
 
-def test_rows_of_engines_compare_with_gloo_and_the_socket():
+def test_rows_of_engines_compare_with_gloo():
     (row,) = ROWS["engine"]
     assert row["name"] == f"synchronization/28 MB/{engine.GANG}"
-    assert (row["ours_ms"], row["peer_ms"], row["ratio"], row["socket_ms"]) == (10, 20, 2, 9)
-    assert row["percent_of_1500_ms"] == 10 / 15
+    assert (row["ours_ms"], row["peer_ms"], row["ratio"]) == (10, 20, 2)
 
 
 @pytest.mark.slow
@@ -144,9 +142,7 @@ def test_the_cost_of_control_is_measured(tmp_path, capsys):
     assert engine.main(["--part", "control", *options, "--json", str(file)]) == 0
     (row,) = json.loads(file.read_text())
     assert (row["engine"], row["workers"], row["iterations"]) == ("gang", 2, 2)
-    assert min(row["scheduler"], row["driver"], row["rest"]) > 0
-    # Two tasks; neither samples nor weights.
-    assert 0.1 < row["kilobytes"] < 10
+    assert min(row["scheduler"], row["driver"]) > 0
     assert "gang         2   2.0" in capsys.readouterr().out
 
 
@@ -212,15 +208,3 @@ def test_rows_that_say_nothing_are_refused(row, sentence, tmp_path, monkeypatch)
     monkeypatch.setattr(parity, "ROWS", path)
     with pytest.raises(ValueError, match=sentence):
         parity.page()
-
-
-def test_checking_parity_writes_nothing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(parity, "PAGE", tmp_path / "parity.md")
-    monkeypatch.setattr("sys.argv", ["parity", "--check"])
-    assert parity.main() == 1
-    assert "run python -m ci.parity" in capsys.readouterr().err
-    assert not parity.PAGE.exists()
-    monkeypatch.setattr("sys.argv", ["parity"])
-    assert parity.main() == 0
-    monkeypatch.setattr("sys.argv", ["parity", "--check"])
-    assert parity.main() == 0

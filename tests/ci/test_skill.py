@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -149,18 +148,19 @@ def test_forecasts_of_peers_are_read_from_the_cache(tmp_path: Path) -> None:
 def test_program_on_a_real_event(radar_dir: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     arguments = {
         "--data": radar_dir, "--cache": tmp_path / "cache", "--events": "knmi", "--starts": 3,
-        "--methods": "persistence,extrapolation", "--json": tmp_path / "skill.json",
+        "--methods": "persistence,extrapolation",
     }  # fmt: skip
     words = [str(word) for pair in arguments.items() for word in pair]
     monkeypatch.setattr("sys.argv", ["skill", *words])
     program.main()
-    rows = json.loads((tmp_path / "skill.json").read_text())
-    by_method = {(r["method"], r["lead_minutes"]): r for r in rows if r["event"] == POOL}
+    lines = capsys.readouterr().out.splitlines()
+    assert "knmi-20100826, +60 min, 2 valid times" in lines
     for lead in (30, 60):
-        still, moved = (by_method[m, lead] for m in ("persistence", "extrapolation"))
-        assert moved["csi_1"] > still["csi_1"]
-        assert moved["brier_1"] < still["brier_1"]
-    assert "knmi-20100826, +60 min, 2 valid times" in capsys.readouterr().out
+        at = lines.index(f"{POOL}, +{lead} min, 2 valid times")
+        still, moved = (line.replace("~", " ").split() for line in lines[at + 2 : at + 4])
+        assert (still[0], moved[0]) == ("persistence", "extrapolation")
+        assert float(moved[2]) > float(still[2])  # CSI of 1 mm/h
+        assert float(moved[11]) < float(still[11])  # Brier score
 
 
 def test_blur_is_seen_in_the_detail() -> None:

@@ -1,1 +1,1 @@
-"""Engines against gloo and sockets, and the cost of their control."""
+"""Engines against gloo, and the cost of their control."""

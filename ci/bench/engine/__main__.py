@@ -1,9 +1,8 @@
-"""Cost of synchronization: ``python -m ci.bench.engine``, both engines against gloo and sockets.
+"""Cost of synchronization: ``python -m ci.bench.engine``, both engines against gloo.
 
 Two worker processes and models of several sizes. All contestants take turns, so that other load on
 the machine disturbs all of them; a ratio is of medians in one run. "gang over TCP" is the case of
-workers on two machines: nothing is shared in memory. "gang by distributed.comm over TCP" is the
-engine without sockets of its own.
+workers on two machines: nothing is shared in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,10 @@ from ci.bench.engine import control
 from ci.bench.engine.contestants import (
     Pair,
     apart,
-    by_comm,
     exchanges,
     fitted,
-    peers,
+    free_port,
+    gloo,
     synchronization,
 )
 from ci.bench.timing import Times, Turn, turns
@@ -36,10 +35,8 @@ from daskdl.train import History
 GANG, GRAPH = "gang: all but computation", "graph: all but computation"
 
 
-def contestants(
-    client: Any, pairs: Mapping[str, Pair], n_bytes: int, calls: int
-) -> dict[str, Turn]:
-    """Return the peers and our engines, each with ``calls`` exchanges of a vector in a turn."""
+def contestants(client: Any, pair: Pair, n_bytes: int, calls: int) -> dict[str, Turn]:
+    """Return gloo and our engines, each with ``calls`` exchanges of a vector in a turn."""
     latest: list[History] = []
 
     def fit(engine: str = "gang", within: Any = nullcontext, **options: Any) -> list[float]:
@@ -50,33 +47,30 @@ def contestants(
 
     half = {"wire": "bfloat16"}
     return {
-        **{name: partial(pair.times, n_bytes, calls) for name, pair in pairs.items()},
+        "gloo": partial(pair.times, n_bytes, calls),
         GANG: fit,
         "gang: its exchanges": lambda: exchanges(latest[0]),
         "gang, bfloat16": partial(fit, **half),
         "gang over TCP": partial(fit, within=apart),
         "gang over TCP, bfloat16": partial(fit, within=apart, **half),
-        "gang by distributed.comm over TCP": partial(fit, within=by_comm),
         GRAPH: partial(fit, "graph"),
     }
 
 
 def rows_of(megabytes: float, times: Mapping[str, Times]) -> list[dict[str, object]]:
-    """Return a row for each engine, compared with gloo and the socket."""
-    gloo, socket = times["gloo"].median, times["socket"].median
+    """Return a row for each engine, compared with gloo."""
+    peer = times["gloo"].median
     return [
         {
             "name": f"synchronization/{megabytes:g} MB/{name}",
             "ours_ms": of.median,
-            "peer_ms": gloo,
-            "ratio": gloo / of.median,
+            "peer_ms": peer,
+            "ratio": peer / of.median,
             "ours_least_ms": of.least,
-            "socket_ms": socket,
-            "percent_of_1500_ms": of.median / 15,
             "peer": "torch.distributed all_reduce, gloo",
         }
         for name, of in times.items()
-        if name not in ("gloo", "socket")
+        if name != "gloo"
     ]
 
 
@@ -88,11 +82,11 @@ def races(sizes: Sequence[float], rounds: int, calls: int) -> list[dict[str, obj
     with (
         dask.config.set({"daskdl.group-time": "1 minute"}),
         connect(workers=2) as client,
-        peers() as pairs,
+        closing(Pair(gloo, free_port())) as pair,
     ):
         for megabytes in sizes:
             n_bytes = 8 * int(megabytes * 125_000)
-            times = turns(contestants(client, pairs, n_bytes, calls), rounds)
+            times = turns(contestants(client, pair, n_bytes, calls), rounds)
             for name, of in times.items():
                 ratio = of.median / times["gloo"].median
                 line = f"{megabytes:>6g} {name:<34} {of.median:>9.2f} {of.least:>9.2f}"

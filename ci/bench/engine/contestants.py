@@ -1,11 +1,10 @@
-"""Contestants of the engines' benchmarks: gloo, sockets, and fits of a single vector."""
+"""Contestants of the engines' benchmarks: gloo, and fits of a single vector."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,7 +44,7 @@ class Pair:
         durations = [pipe.recv() for pipe in self._pipes]
         return [max(both) for both in zip(*durations, strict=True)]
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End both processes."""
         for pipe in self._pipes:
             pipe.send(None)
@@ -70,51 +69,6 @@ def gloo(rank: int, port: int, n_bytes: int) -> Step:
     return step
 
 
-_connection: list[socket.socket] = []
-
-
-def sockets(rank: int, port: int, n_bytes: int) -> Step:
-    """Return a step that sends an all-reduce's bytes: half the vector each way, twice."""
-    if not _connection:
-        _connection.append(_connected(rank, port))
-    (connection,) = _connection
-    here, there = np.zeros((2, n_bytes // 2), np.uint8)
-
-    def step() -> None:
-        for _ in range(2):
-            sending = threading.Thread(target=connection.sendall, args=(here.data,))
-            sending.start()
-            _receive(connection, there.data)
-            sending.join()
-
-    return step
-
-
-def _connected(rank: int, port: int) -> socket.socket:
-    if rank == 0:
-        with socket.create_server(("127.0.0.1", port)) as server:
-            server.settimeout(60)
-            connection, _ = server.accept()
-    else:
-        limit = time.monotonic() + 60
-        while True:
-            try:
-                connection = socket.create_connection(("127.0.0.1", port), timeout=60)
-                break
-            except ConnectionRefusedError:
-                if time.monotonic() > limit:
-                    raise
-                time.sleep(0.1)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    connection.settimeout(60)
-    return connection
-
-
-def _receive(connection: socket.socket, into: memoryview) -> None:
-    while into:
-        into = into[connection.recv_into(into) :]
-
-
 def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: Any) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     steps: dict[int, Step] = {}
@@ -132,17 +86,6 @@ def _serve(make: Callable[[int, int, int], Step], rank: int, port: int, pipe: An
             step()
             times.append(1000 * (time.perf_counter() - began))
         pipe.send(times)
-
-
-@contextmanager
-def peers() -> Iterator[dict[str, Pair]]:
-    """Start a pair of processes for each peer, and stop them at the end."""
-    pairs = {"gloo": Pair(gloo, free_port()), "socket": Pair(sockets, free_port())}
-    try:
-        yield pairs
-    finally:
-        for pair in pairs.values():
-            pair.stop()
 
 
 def free_port() -> int:
@@ -176,23 +119,6 @@ def apart(client: Client) -> Iterator[None]:
         yield
     finally:
         client.run(replace, next(iter(before.values())))
-
-
-@contextmanager
-def by_comm(client: Client) -> Iterator[None]:
-    """Send all messages over Dask's TCP connections, in the workers' event loops."""
-
-    def replace(sockets: bool) -> None:
-        from daskdl.collective import exchange
-        from daskdl.compat.dask import is_plain_tcp
-
-        exchange.is_plain_tcp = is_plain_tcp if sockets else lambda comm: False
-
-    client.run(replace, False)
-    try:
-        yield
-    finally:
-        client.run(replace, True)
 
 
 def synchronization(history: History, skip: int = 2) -> list[float]:

@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import dask
 import numpy as np
@@ -58,16 +57,13 @@ class Row:
     driver: float  #: CPU
     idle: float  #: CPU of the scheduler in the same time without a fit: heartbeats
     part: float  #: CPU of scheduler, without heartbeats, and driver as a share of the time waited
-    worker: float  #: CPU of each worker
-    rest: float  #: wall time beyond the waiting
-    kilobytes: float  #: of the graph that a group sends to the scheduler
     others: float  #: share of all cores' time that other programs took
 
     def __str__(self) -> str:
         return (
             f"{self.engine:<6} {self.workers:>7} {self.iterations:>5.1f} {self.scheduler:>9.2f} "
-            f"{self.driver:>8.2f} {self.idle:>8.2f} {100 * self.part:>8.2f} {self.worker:>8.2f} "
-            f"{self.rest:>8.1f} {self.kilobytes:>9.1f} {100 * self.others:>7.0f}"
+            f"{self.driver:>8.2f} {self.idle:>8.2f} {100 * self.part:>8.2f} "
+            f"{100 * self.others:>7.0f}"
         )
 
 
@@ -76,7 +72,7 @@ TURNS = {"gang": "1 hour", "forms": "0 s"}
 
 HEADER = (
     f"{'engine':<6} {'workers':>7} {'K':>5} {'scheduler':>9} {'driver':>8} {'idle':>8} "
-    f"{'control%':>8} {'worker':>8} {'rest':>8} {'kB/group':>9} {'others%':>7}"
+    f"{'control%':>8} {'others%':>7}"
 )
 
 
@@ -108,30 +104,12 @@ class Meter(Callback):
         return len(self.at) - 1 - begin, self.at[-1] - first, spent
 
 
-class Sent:
-    """The bytes of the graphs that a client has sent to its scheduler."""
-
-    def __init__(self, client: Any) -> None:
-        self.sizes: list[int] = []
-        self.counting = True
-        send = client._send_to_scheduler
-
-        def counted(message: dict[str, Any]) -> None:
-            if self.counting and message.get("op") == "update-graph":
-                from distributed.protocol import dumps
-
-                self.sizes.append(sum(memoryview(f).nbytes for f in dumps(message)))
-            send(message)
-
-        client._send_to_scheduler = counted
-
-
 def measured(processes: Processes, engine: str, workers: int, options: argparse.Namespace) -> Row:
     """Fit with waiting workers and return the row, without the first groups, which are short."""
     k, seconds, settle = options.k, options.seconds, options.settle
     x = np.ones((k * workers, 4), np.float32)
     samples = SampleSet.from_arrays(x=x, y=x, partitions=workers)
-    meter, sent = Meter(processes), Sent(processes.client)
+    meter = Meter(processes)
     time.sleep(settle)
     idle = processes.scheduler.cpu_seconds()
     time.sleep(settle)
@@ -159,9 +137,6 @@ def measured(processes: Processes, engine: str, workers: int, options: argparse.
         ms * driver,
         ms * idle,
         (scheduler - idle + driver) / iterations / seconds,
-        ms * hosts / workers,
-        ms * wall - 1000 * seconds,
-        max(sent.sizes) / 1000,
         max(0.0, everybody - scheduler - driver - hosts) / wall / (os.cpu_count() or 1),
     )
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import tempfile
 from pathlib import Path
 
 from ci.bench.skill import events, goals, methods, results, table
-from daskdl.errors import DataError
 
 
 def main() -> None:
@@ -19,7 +16,7 @@ def main() -> None:
     parser.add_argument(
         "--cache",
         type=Path,
-        default=Path(tempfile.gettempdir()) / "nowcast-skill",
+        default=events.CACHE,
         help="folder for the rain stores and for pysteps' forecasts",
     )
     parser.add_argument("--methods", help="names with commas between; by default all")
@@ -27,7 +24,6 @@ def main() -> None:
     parser.add_argument("--starts", type=int, help="starts of an event at most; by default all")
     parser.add_argument("--leads", default="30,60", help="lead times in minutes, with commas")
     parser.add_argument("--every", type=int, default=30, help="minutes between starts")
-    parser.add_argument("--json", type=Path, help="file to write the figures to")
     options = parser.parse_args()
 
     def say(sentence: str) -> None:
@@ -35,16 +31,7 @@ def main() -> None:
 
     chosen = options.methods.split(",") if options.methods else methods.names()
     wanted = tuple(options.events.split(",")) if options.events else ("",)
-    options.cache.mkdir(parents=True, exist_ok=True)
-    sources = [
-        s for s in events.available(options.data, options.cache) if s.name.startswith(wanted)
-    ]
-    loaded = []
-    for source in sources:
-        try:
-            loaded.append(events.load(source, options.data, options.cache))
-        except DataError as error:
-            say(f"{source.name}: left out: {error}")
+    loaded = list(events.loaded(options.data, options.cache, lambda s: s.name.startswith(wanted)))
     skill = results.compare(
         loaded, chosen, [int(lead) for lead in options.leads.split(",")],
         every=options.every, most=options.starts, cache=options.cache, say=say,
@@ -52,8 +39,6 @@ def main() -> None:
     if not skill.radars:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
     print("\n".join([*table.lines(skill), "", *table.by_source(skill), "", *goals.verdicts(skill)]))
-    if options.json:
-        options.json.write_text(json.dumps(results.to_json(skill), indent=1) + "\n")
 
 
 if __name__ == "__main__":

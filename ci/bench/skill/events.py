@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 
 from daskdl.errors import DataError
 
+#: Folder of the rain stores, unless another one is named.
+CACHE = Path(tempfile.gettempdir()) / "nowcast-skill"
 #: Side of the crops in pixels; a smaller grid is taken whole.
 CROP = 512
 #: Rain rate of a wet pixel in mm h-1, and least wet part of the crop at a start with rain.
@@ -138,6 +142,16 @@ def available(data: Path, cache: Path) -> list[Source]:
         for source in [*SOURCES, *archived]
         if (data / source.folder).exists() or (cache / f"{source.name}.zarr").exists()
     ]
+
+
+def loaded(data: Path, cache: Path, wanted: Callable[[Source], bool]) -> Iterator[Event]:
+    """Yield the wanted events; one that cannot be read is left out with a message."""
+    cache.mkdir(parents=True, exist_ok=True)
+    for source in filter(wanted, available(data, cache)):
+        try:
+            yield load(source, data, cache)
+        except DataError as error:
+            print(f"{source.name}: left out: {error}", file=sys.stderr, flush=True)
 
 
 def rainiest(rain: object) -> tuple[slice, slice]:

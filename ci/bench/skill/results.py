@@ -226,26 +226,6 @@ def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> n
     return scored
 
 
-def to_json(results: Results) -> list[dict[str, object]]:
-    """Return one object for each event, method and lead."""
-    rows: list[dict[str, object]] = []
-    for event in [*results.events(), *results.pools()]:
-        for method in results.methods:
-            for lead in results.leads:
-                scores = results.sums(event, method, lead)
-                row: dict[str, object] = {"event": event, "method": method, "lead_minutes": lead}
-                for t in THRESHOLDS:
-                    row[f"csi_{t:g}"] = scores.csi(t)
-                    row[f"csi_calibrated_{t:g}"] = results.calibrated_csi(event, method, lead, t)
-                    row[f"bias_calibrated_{t:g}"] = results.calibrated_bias(event, method, lead, t)
-                    row[f"bias_{t:g}"] = scores.bias(t)
-                    row[f"fss_{t:g}"] = scores.fss(t)
-                row["cases"] = int(scores.starts)
-                row["seconds"] = scores.seconds / scores.starts
-                rows.append(row | summary(results, event, method, lead))
-    return rows
-
-
 def summary(results: Results, event: str, method: str, lead: int) -> dict[str, float | bool]:
     """Return Brier score, reliability error, CRPS and spectral ratio."""
     from nowcast.verification.probability import brier_parts, crps, reliability_curve
