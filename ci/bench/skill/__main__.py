@@ -6,11 +6,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from ci.bench.skill import events, goals, methods, results, table
+from ci.bench.skill import events, methods, results, table
 
 
 def main() -> None:
-    """Print a table for each event, one for all, and the goals met and missed."""
+    """Print a table for each event, one for all, and one by source."""
     parser = argparse.ArgumentParser(prog="python -m ci.bench.skill", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/radar"), help="radar files")
     parser.add_argument(
@@ -38,7 +38,7 @@ def main() -> None:
     )  # fmt: skip
     if not skill.radars:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
-    print("\n".join([*table.lines(skill), "", *table.by_source(skill), "", *goals.verdicts(skill)]))
+    print("\n".join([*table.lines(skill), "", *table.by_source(skill)]))
 
 
 if __name__ == "__main__":

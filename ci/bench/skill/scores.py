@@ -94,11 +94,6 @@ class Scores:
         union = hits + false_alarms + misses
         return float(hits / union) if union else float("nan")
 
-    def bias(self, threshold: float, forecast_threshold: float | None = None) -> float:
-        """Frequency bias: forecast events over observed ones."""
-        hits, false_alarms, misses = self.counts(threshold, forecast_threshold)
-        return float((hits + false_alarms) / (hits + misses)) if hits + misses else float("nan")
-
     def counts(
         self, threshold: float, forecast_threshold: float | None = None
     ) -> tuple[float, float, float]:

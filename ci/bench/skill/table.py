@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ci.bench.skill.goals import KANADE, SPROG, signed
 from ci.bench.skill.results import POOL, Results, summary
 from ci.bench.skill.scores import DETAIL_KM, FSS_KM, PROBABLE, THRESHOLDS
 
+#: The peer's methods.
+SPROG, KANADE = "pysteps:sprog", "pysteps:extrapolation"
 #: Thresholds of the columns of the FSS, in mm h-1.
 FSS_AT = (1.0, 5.0, 10.0)
 NOTE = f"""\
@@ -80,7 +81,8 @@ def by_source(results: Results) -> list[str]:
             times = int(results.sums(source, results.methods[0], lead).starts)
             cells = [source, f"+{lead}", f"{len(results.of(source))}, {times}"]
             for _, ours, peer, cut in gains:
-                cells.append(signed(*results.gain(ours, peer, lead, PROBABLE, source, cut)))
+                gain, low, high = results.gain(ours, peer, lead, PROBABLE, source, cut)
+                cells.append(f"{gain:+.3f} [{low:+.3f} {high:+.3f}]")
             if of_auto:
                 rest = summary(results, source, "auto", lead)
                 theirs = summary(results, source, SPROG, lead)["brier_1"]
