@@ -25,8 +25,6 @@ from daskdl.version import __version__
 logger = logging.getLogger(__name__)
 
 FORMAT = "daskdl-checkpoint-2"
-#: In this format the manifest has the sha256 of the state, and no file has the manifest's.
-FIRST_FORMAT = "daskdl-checkpoint-1"
 STATE, MANIFEST, SUMS = "state.safetensors", "manifest.json", "SHA256SUMS"
 KEEP = 2
 Arrays = dict[str, NDArray[Any]]
@@ -228,24 +226,23 @@ def _read(folder: Path) -> Saved:
     from safetensors.numpy import load
 
     content = {name: (folder / name).read_bytes() for name in (STATE, MANIFEST)}
-    if (folder / SUMS).exists():
-        _check_sums(content, (folder / SUMS).read_bytes())
+    if not (folder / SUMS).exists():
+        raise ValueError(f"{SUMS}: expected the sha256 of the other files, found no such file")
+    lines = (folder / SUMS).read_bytes().splitlines()
+    for name, it in content.items():
+        if _sums({name: it}).strip() not in lines:
+            raise ValueError(
+                f"{name}: expected the sha256 that was written, found {len(it)} bytes of another"
+            )
     manifest = json.loads(content[MANIFEST])
     kind = manifest.get("format") if isinstance(manifest, dict) else None
-    if kind not in (FORMAT, FIRST_FORMAT):
+    if kind != FORMAT:
         raise ValueError(f"{MANIFEST}: expected format {FORMAT!r}, found {kind!r}")
-    kinds = {"iteration": int, "identity": dict, "more": dict}
-    if kind == FIRST_FORMAT:
-        kinds["sha256"] = dict
-    elif not (folder / SUMS).exists():
-        raise ValueError(f"{SUMS}: expected the sha256 of the other files, found no such file")
-    for name, wanted in kinds.items():
+    for name, wanted in {"iteration": int, "identity": dict, "more": dict}.items():
         if type(manifest.get(name)) is not wanted:
             raise ValueError(
                 f"{MANIFEST}: expected {name!r} as {wanted.__name__}, found {manifest.get(name)!r}"
             )
-    if kind == FIRST_FORMAT:
-        _check_sums({STATE: content[STATE]}, _sum_lines(manifest["sha256"]))
     if f"step-{manifest['iteration']:010d}" != folder.name:
         raise ValueError(
             f"{MANIFEST}: expected the iteration of its folder, found {manifest['iteration']}"
@@ -258,17 +255,5 @@ def _read(folder: Path) -> Saved:
 
 
 def _sums(content: Mapping[str, bytes]) -> bytes:
-    return _sum_lines({name: hashlib.sha256(it).hexdigest() for name, it in content.items()})
-
-
-def _sum_lines(sums: Mapping[str, str]) -> bytes:
-    return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)).encode()
-
-
-def _check_sums(content: Mapping[str, bytes], wanted: bytes) -> None:
-    lines = wanted.splitlines()
-    for name, it in content.items():
-        if _sums({name: it}).strip() not in lines:
-            raise ValueError(
-                f"{name}: expected the sha256 that was written, found {len(it)} bytes of another"
-            )
+    lines = (f"{hashlib.sha256(it).hexdigest()}  {name}\n" for name, it in sorted(content.items()))
+    return "".join(lines).encode()

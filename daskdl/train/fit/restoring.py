@@ -25,7 +25,7 @@ from daskdl.nn import Frozen
 from daskdl.train.engines.step import State
 from daskdl.train.fit.callback import Callback
 from daskdl.train.fit.checkpoint import CheckpointFolder, Saved, check_identity
-from daskdl.train.watch.history import History
+from daskdl.train.watch.history import COLUMNS, History
 
 if TYPE_CHECKING:
     from daskdl.train.fit.loop import Loop
@@ -61,11 +61,8 @@ def check_restorable(saved: Saved, like: State) -> None:
 
 
 def _check_history(saved: Saved) -> None:
-    columns: dict[str, NDArray[Any] | None] = {
-        k: v for k, v in saved.arrays.items() if k.startswith("history.")
-    }
-    for name in ("loss", "samples", "seconds"):  # a checkpoint may be older than a phase
-        columns.setdefault(f"history.{name}", None)
+    columns: dict[str, NDArray[Any] | None] = dict.fromkeys(f"history.{name}" for name in COLUMNS)
+    columns |= {k: v for k, v in saved.arrays.items() if k.startswith("history.")}
     for name, column in columns.items():
         if column is None or column.shape != (saved.iteration,):
             described = "none" if column is None else f"{column.shape}"
@@ -116,22 +113,17 @@ def newest(
     path = folder.path
     wanted = {name: value for name, value in identity.items() if name != "files"}
 
-    def precision_in(saved: Saved) -> str:
-        # Those of versions that knew no other precision, or one order of sums, do not name it.
-        name = str(saved.identity.get("precision", "float32"))
-        return "bf16-pairs" if name == "bf16" else name
-
     def check(saved: Saved) -> None:
-        name = precision_in(saved)
+        name = str(saved.identity.get("precision"))
         any_order = precision == "bf16" and name.startswith("bf16")
-        expected = wanted | {"precision": name} if any_order else wanted
-        check_identity(path, {**saved.identity, "precision": name}, expected)
+        check_identity(path, saved.identity, wanted | {"precision": name} if any_order else wanted)
         check_restorable(saved, state)
 
     saved = folder.read(check)
-    if saved is not None:
-        identity["precision"] = precision_in(saved)
-    if saved is not None and saved.identity.get("files", identity["files"]) != identity["files"]:
+    if saved is None:
+        return None
+    identity["precision"] = saved.identity["precision"]
+    if saved.identity.get("files") != identity["files"]:
         logger.warning(
             "%s: the samples' files have changed since the checkpoint, by their sizes and "
             "times; if their contents have, the weights will be others than those of a "

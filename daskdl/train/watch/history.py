@@ -189,11 +189,8 @@ class History:
     ) -> History:
         """Undo :meth:`arrays`."""
         history = cls()
-        for name in dict.fromkeys((*COLUMNS, *arrays)):  # a checkpoint may be older than a phase
-            column = arrays.get(name)
-            history._columns[name] = (
-                [0.0] * len(arrays["loss"]) if column is None else column.tolist()
-            )
+        names = dict.fromkeys((*COLUMNS, *arrays))
+        history._columns = {name: arrays[name].tolist() for name in names}
         history._columns["samples"] = [int(n) for n in history._columns["samples"]]
         history.epochs = [dict(row) for row in epochs]
         return history

@@ -185,25 +185,6 @@ def change(key: str, value: object) -> Damage:
     return changed
 
 
-def of_the_first_format(folder: Path) -> None:
-    """Turn a checkpoint into one of the first version."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    state = (folder / "state.safetensors").read_bytes()
-    manifest["sha256"] = {"state.safetensors": hashlib.sha256(state).hexdigest()}
-    manifest["format"] = "daskdl-checkpoint-1"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    lost(SUMS)(folder)
-
-
-def old_and(damage: Damage) -> Damage:
-    def done(folder: Path) -> None:
-        of_the_first_format(folder)
-        damage(folder)
-        (folder / "SHA256SUMS").unlink(missing_ok=True)
-
-    return done
-
-
 DAMAGE = [
     (truncate, "state.safetensors: expected the sha256"),
     (rewritten(STATE, lambda data: data[:-1] + b"\xff"), "state.safetensors: expected the sha256"),
@@ -219,20 +200,8 @@ DAMAGE = [
     (change("identity", None), r"manifest.json: expected 'identity' as dict, found None"),
     (change("iteration", "8"), r"manifest.json: expected 'iteration' as int, found '8'"),
     (change("iteration", 7), r"manifest.json: expected the iteration of its folder, found 7"),
-    (old_and(truncate), "state.safetensors: expected the sha256"),
-    (old_and(garble), "can't decode"),
-    (old_and(change("iteration", 9)), "expected the iteration of its folder, found 9"),
-    (old_and(change("sha256", {})), "state.safetensors: expected the sha256"),
-    (old_and(change("more", None)), "expected 'more' as dict, found None"),
+    (change("more", None), "expected 'more' as dict, found None"),
 ]
-
-
-def test_a_checkpoint_of_the_first_format_is_read(tmp_path):
-    folder = filled(tmp_path, 4)
-    of_the_first_format(tmp_path / "step-0000000004")
-    back = folder.read()
-    assert (back.iteration, back.more["threads"]) == (4, 1)
-    np.testing.assert_array_equal(back.arrays["weights"], np.float32([4, 4, 4]))
 
 
 def test_no_bit_of_a_checkpoint_can_change_unnoticed(tmp_path):

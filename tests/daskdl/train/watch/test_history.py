@@ -52,12 +52,6 @@ def test_the_rest_of_an_iteration_is_wait():
     np.testing.assert_allclose(sum(history[name] for name in PHASES)[0], history["seconds"][0])
 
 
-def test_a_checkpoint_from_before_a_phase_was_known_is_read():
-    arrays = two_groups().arrays()
-    del arrays["reduce"]
-    assert History.from_arrays(arrays, [])["reduce"].tolist() == [0.0] * 4
-
-
 def test_metrics_of_training_batches_are_columns_and_means_of_epochs():
     def measured(samples, *metrics):
         return Record(1.0, samples, 0, 0, 0, 0, 100.0, metrics=metrics)
