@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import numpy as np
 
 from daskdl.errors import DataError
 from daskdl.interop.guard import damaged
-from daskdl.interop.torch_weights.pickles import Global
 from daskdl.tensor import Array
 
 
@@ -117,8 +117,8 @@ class Tensors:
         if not isinstance(ref, tuple) or len(ref) < 5 or ref[0] != "storage":
             raise damaged(self.where, f"expected a storage, found {str(ref)[:80]}", DataError)
         _, kind, key, _, count, *view = ref
-        ours = isinstance(kind, Global) and kind.module in ("torch", "torch.storage")
-        name = kind.name if ours else str(kind)
+        ours = isinstance(kind, type) and kind.__module__ in ("torch", "torch.storage")
+        name = kind.__name__ if ours else str(kind)
         if name not in _STORAGES:
             raise DataError(
                 f"{self.where}: numbers of {name} are not supported"
@@ -145,9 +145,9 @@ class Tensors:
         numbers = np.frombuffer(data, np.uint8 if kind == "?" else dtype, count)
         return numbers != 0 if kind == "?" else numbers
 
-    def make(self, function: Global, arguments: tuple[Any, ...]) -> Any:
+    def make(self, module: str, name: str, arguments: tuple[Any, ...]) -> Any:
         """Return the result of a call: tensors, parameters, ordered dicts, sizes."""
-        module, name = function
+        function = module, name
         if module == "torch._utils" and name in _REBUILD and len(arguments) >= 4:
             return self.tensor(*arguments[:4])
         if module == "torch._utils" and name == "_rebuild_tensor_v3" and len(arguments) >= 7:
@@ -158,7 +158,7 @@ class Tensors:
         ):
             return self._array(arguments[0])
         if function == ("collections", "OrderedDict"):
-            return dict(arguments[0]) if arguments else {}
+            return OrderedDict(*arguments)  # unlike a dict it takes attributes
         if function == ("torch", "Size") and len(arguments) == 1:
             return tuple(arguments[0])
         if function == ("torch", "device"):
@@ -172,10 +172,11 @@ class Tensors:
 
     def _viewed(self, storage: Any, dtype: Any) -> Array:
         """Return a storage of bytes as numbers of a newer dtype."""
-        kind = _UNTYPED.get(dtype.name) if isinstance(dtype, Global) else None
+        name = getattr(dtype, "__name__", str(dtype))
+        kind = _UNTYPED.get(name)
         if kind is None:
             raise DataError(
-                f"{self.where}: numbers of {getattr(dtype, 'name', dtype)} are not supported; "
+                f"{self.where}: numbers of {name} are not supported; "
                 "convert them to float32 before saving"
             )
         storage_array = self._array(storage)
