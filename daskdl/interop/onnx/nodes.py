@@ -7,6 +7,7 @@ import functools
 import heapq
 import math
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -54,28 +55,26 @@ def check_attributes(node: Any, operator: str, where: str) -> None:
 def in_order(nodes: list[Node], known: set[str]) -> list[Node]:
     """Return nodes so that each follows its inputs' nodes, otherwise in the file's order.
 
-    Nodes in or after a cycle come last; the graph refuses them.
+    Nodes with a cycle stay as they are; the graph refuses them.
     """
-    made = {name for node in nodes for name in node.outputs if name}
-    waits = [[n for n in dict.fromkeys(reads(node)) if n in made and n not in known]
-             for node in nodes]  # fmt: skip
-    readers: dict[str, list[int]] = collections.defaultdict(list)
-    for i, names in enumerate(waits):
-        for name in names:
-            readers[name].append(i)
-    counts = [len(names) for names in waits]
-    ready = [i for i, count in enumerate(counts) if not count]
-    order: list[int] = []
+    makers = {name: i for i, node in enumerate(nodes) for name in node.outputs if name}
+    sorter = TopologicalSorter({
+        i: {makers[n] for n in reads(node) if n in makers and n not in known}
+        for i, node in enumerate(nodes)
+    })  # fmt: skip
+    try:
+        sorter.prepare()
+    except CycleError:
+        return nodes
+    order: list[Node] = []
+    ready = sorted(sorter.get_ready())
     while ready:
         i = heapq.heappop(ready)
-        order.append(i)
-        for name in nodes[i].outputs:
-            for reader in readers.pop(name, ()):
-                counts[reader] -= 1
-                if not counts[reader]:
-                    heapq.heappush(ready, reader)
-    remaining = sorted(set(range(len(nodes))) - set(order))
-    return [nodes[i] for i in (*order, *remaining)]
+        order.append(nodes[i])
+        sorter.done(i)
+        for reader in sorter.get_ready():
+            heapq.heappush(ready, reader)
+    return order
 
 
 def reads(node: Node) -> Iterator[str]:

@@ -12,27 +12,9 @@ from daskdl.interop.onnx.conversion import Conversion
 from daskdl.interop.protobuf import BYTES, Fields, Span
 from daskdl.nn.core.graph import Graph
 
-#: By kind of message: its fields that are messages, and their kinds.
-_MESSAGES: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 8: "other", 14: "other", 20: "training", 25: "function", 26: "other"},
-    "training": {1: "graph", 2: "graph", 3: "other", 4: "other"},
-    "function": {7: "node", 9: "other", 11: "attribute", 12: "value", 14: "other"},
-    "graph": {1: "node", 5: "tensor", 11: "value", 12: "value", 13: "value", 14: "other",
-              15: "sparse", 16: "other"},
-    "node": {5: "attribute", 9: "other", 10: "other"},
-    "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 14: "type", 15: "type",
-                  22: "sparse", 23: "sparse"},
-    "tensor": {3: "other", 13: "other", 16: "other"},
-    "sparse": {1: "tensor", 2: "tensor"},
-    "value": {2: "type", 4: "other"},
-    "type": {1: "tensortype", 4: "wrapped", 5: "wrapped", 8: "tensortype", 9: "wrapped"},
-    "tensortype": {2: "shape"},
-    "wrapped": {1: "type", 2: "type"},
-    "shape": {1: "other"},
-    "other": {},
-}  # fmt: skip
-#: Fields of packed integers; each integer takes up to eight bytes of memory.
-_INTEGERS = {("tensor", 1), ("tensor", 5), ("tensor", 7), ("tensor", 11), ("attribute", 8)}
+#: protobuf's kinds of fields that are integers (CPPTYPE_INT32 to UINT64, and ENUM); each integer of
+#: a packed field takes up to eight bytes of memory.
+_INTEGERS = {1, 2, 3, 4, 8}
 #: Bytes of memory for a message, a text and a number.
 _MESSAGE, _TEXT, _NUMBER = 256, 64, 8
 DEEPEST = 60
@@ -46,23 +28,25 @@ def check_bytes(data: bytes, where: str) -> None:
     Raises ModelFileError when a length exceeds its message, messages are nested too deep, or
     reading would take more than twice the file's size plus 40 MB.
     """
+    from onnx import ModelProto
+
     allowed, cost = 2 * len(data) + 40_000_000, 0
     fields = Fields(data, where, most=allowed)
-    stack = [("model", Span(0, len(data)), 0)]
+    stack: list[tuple[Any, Span, int]] = [(ModelProto.DESCRIPTOR, Span(0, len(data)), 0)]
     while stack:
         kind, message, depth = stack.pop()
         if depth > DEEPEST:
             raise damaged(where, f"messages lie in each other deeper than {DEEPEST} times")
-        for field, wire, value in fields.of(message):
-            inner = _MESSAGES[kind].get(field)
+        for number, wire, value in fields.of(message):
+            field = kind.fields_by_number.get(number)
             if wire != BYTES:
                 cost += _NUMBER
-            elif inner:
+            elif field is not None and field.message_type is not None:
                 cost += _MESSAGE
-                stack.append((inner, value, depth + 1))
+                stack.append((field.message_type, value, depth + 1))
             else:
-                length = value.stop - value.start
-                cost += _TEXT + length * (_NUMBER if (kind, field) in _INTEGERS else 1)
+                packed = field is not None and field.cpp_type in _INTEGERS
+                cost += _TEXT + (value.stop - value.start) * (_NUMBER if packed else 1)
             if cost > allowed:
                 raise ModelFileError(
                     f"{where}: reading its {len(data)} bytes would take more than {allowed} bytes "
