@@ -124,6 +124,7 @@ class Builder:
         if key not in self._known:
             turned = self.node("Transpose", name, name=f"{name}/turned", perm=tuple(order))
             self._known[key] = turned
+            self._known["Transpose", turned, *np.argsort(order).tolist()] = name
         return self._known[key]
 
     def results(self, values: Iterable[Value], channels_last: bool) -> list[str]:

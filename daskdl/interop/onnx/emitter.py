@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.errors import SettingsError
+from daskdl.interop.building import LastBuilder, Value
 from daskdl.nn.core.arguments import call, parts_of
 from daskdl.nn.core.module import Module
 from daskdl.tensor import Array, Tensor, no_grad, watched_operations
@@ -95,37 +96,19 @@ def _sample(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Arr
     return rng.normal(size=shape).astype(dtype)
 
 
-class Value(NamedTuple):
-    """A name in the file; ``first``: it is (N, C, ...) there and (N, ..., C) here."""
+class Emitter(LastBuilder):
+    """Collects nodes of ONNX and arrays; daskdl has channels last, and ONNX second."""
 
-    name: str
-    ndim: int
-    first: bool = False
-
-
-class Emitter:
-    """Collects nodes and arrays under unique names."""
-
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
-        self.nodes: list[Any] = []
-        self.arrays: dict[str, Array] = {}
+    def __init__(self) -> None:
+        super().__init__()
+        self.nodes: list[Any] = []  # of ONNX
         self.products: dict[str, Any] = {}  # int8 weights, by the results of their nodes
         self.rounded: dict[tuple[Any, ...], str] = {}  # dequantized values, by name and scale
         self.batch: str | None = None  # name of the vector with the number of samples
-        self._taken: set[str] = set()
-        self._turned: dict[tuple[str, bool], Value] = {}
-        self._constants: dict[tuple[Any, ...], str] = {}
 
-    def free(self, name: str) -> str:
-        """Return an unused name that begins with ``name``, and reserve it."""
-        free, i = name, 1
-        while free in self._taken:
-            free, i = f"{name}_{i}", i + 1
-        self._taken.add(free)
-        return free
-
-    def node(self, operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
+    def node(
+        self, operator: str, *inputs: Any, name: str = "", results: int = 1, **attributes: Any
+    ) -> Any:
         """Add a node and return the names of its results.
 
         Inputs are names, values or arrays, which become constants; None leaves an input out.
@@ -135,7 +118,7 @@ class Emitter:
         names = [self._name(value) for value in inputs]
         while names and not names[-1]:
             names.pop()
-        outputs = [self.free(operator.lower()) for _ in range(results)]
+        outputs = [self.free(name or operator.lower()) for _ in range(results)]
         stated = {k: v for k, v in attributes.items() if v is not None}
         self.nodes.append(helper.make_node(operator, names, outputs, **stated))
         return outputs[0] if results == 1 else tuple(outputs)
@@ -145,45 +128,14 @@ class Emitter:
             return ""
         if isinstance(value, Value):
             return self.last(value).name
-        return value if isinstance(value, str) else self.constant(np.asarray(value))
+        return value if isinstance(value, str) else self.constant(value)
 
-    def constant(self, array: Array, name: str = "constant", shared: bool = True) -> str:
-        """Return the name of an array; small equal arrays share one if ``shared``."""
-        array = np.ascontiguousarray(array).reshape(np.shape(array))
-        shared = shared and array.size <= 4096
-        key = (array.dtype.str, array.shape, array.tobytes()) if shared else None
-        if key is not None and key in self._constants:
-            return self._constants[key]
-        free = self.free(name)
-        self.arrays[free] = array
-        if key is not None:
-            self._constants[key] = free
-        return free
-
-    def integers(self, *numbers: int) -> str:
-        """Return the name of a vector of int64."""
-        return self.constant(np.array(numbers, np.int64))
-
-    # --- layouts
-
-    def last(self, value: Value) -> Value:
-        """Return a value with its channels last, as in daskdl."""
-        return value if not value.first else self._turn(value)
-
-    def first(self, value: Value) -> Value:
-        """Return a value with its channels second, as images in ONNX."""
-        return value if value.first or value.ndim < 3 else self._turn(value)
-
-    def _turn(self, value: Value) -> Value:
-        key = (value.name, value.first)
-        if key not in self._turned:
-            n = value.ndim
-            perm = (0, *range(2, n), 1) if value.first else (0, n - 1, *range(1, n - 1))
-            name = self.node("Transpose", value.name, perm=list(perm))
-            turned = Value(name, n, not value.first)
-            self._turned[key] = turned
-            self._turned[name, turned.first] = value
-        return self._turned[key]
+    def constant(self, value: Any, dtype: Any = None, shared: bool = True) -> str:
+        """Return the name of an array; equal arrays share one if ``shared``."""
+        array = np.asarray(value, dtype, order="C")
+        name = super().constant(array, array.dtype) if shared else self.free("constant")
+        self.arrays[name] = array
+        return name
 
     # --- shapes
 

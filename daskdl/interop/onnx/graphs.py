@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -37,20 +38,26 @@ def graph_model(graph: Graph) -> Any:
          for n, a in arrays.items()],
     )  # fmt: skip
     domains = sorted({n.domain for n in nodes if n.domain})
-    imports = [helper.make_opsetid("", graph.opset)]
-    model = helper.make_model(
-        proto,
-        opset_imports=[*imports, *(helper.make_opsetid(domain, 1) for domain in domains)],
-        producer_name="daskdl",
-        ir_version=helper.find_min_ir_version_for(imports),
-    )
-    inferred = onnx.shape_inference.infer_shapes(model)
+    inferred = onnx.shape_inference.infer_shapes(model_of(proto, graph.opset, domains))
     for place, output in enumerate(inferred.graph.output):
         if not output.type.HasField("tensor_type") or not output.type.tensor_type.elem_type:
             inferred.graph.output[place].CopyFrom(
                 helper.make_tensor_value_info(output.name, onnx.TensorProto.FLOAT, None)
             )
     return inferred
+
+
+def model_of(graph: Any, opset: int, domains: Sequence[str] = ()) -> Any:
+    """Return the ``onnx.ModelProto`` of a GraphProto with operators of these domains."""
+    from onnx import helper
+
+    imports = [helper.make_opsetid("", opset)]
+    return helper.make_model(
+        graph,
+        opset_imports=[*imports, *(helper.make_opsetid(domain, 1) for domain in domains)],
+        producer_name="daskdl",
+        ir_version=helper.find_min_ir_version_for(imports),
+    )
 
 
 def _input(name: str, dtype: str, shape: Any) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.building import Value
+from daskdl.interop.onnx.emitter import Emitter
 from daskdl.interop.onnx.operations import writer
 
 
@@ -24,7 +25,7 @@ def _filters(emit: Emitter, weight: Any) -> str:
         if turned not in emit.arrays:
             emit.arrays[turned] = np.ascontiguousarray(np.moveaxis(emit.arrays[weight.name], -1, 1))
         return turned
-    return emit.first(weight).name
+    return emit.second(weight).name
 
 
 def _steps(value: Any, axes: int) -> list[int]:
@@ -45,12 +46,12 @@ def attributes_of(settings: Any, axes: int) -> dict[str, Any]:
 def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
     """Convolutions."""
     x, weight, bias = inputs
-    attributes = attributes_of(settings, x.ndim - 2)
+    attributes = attributes_of(settings, x.rank - 2)
     if name == "conv_transpose2d":
         attributes["output_padding"] = list(settings.get("output_pad", (0, 0)))
     operator = "ConvTranspose" if name == "conv_transpose2d" else "Conv"
-    y = emit.node(operator, emit.first(x).name, _filters(emit, weight), bias, **attributes)
-    return Value(y, x.ndim, True)
+    y = emit.node(operator, emit.second(x).name, _filters(emit, weight), bias, **attributes)
+    return Value(y, x.rank, True)
 
 
 @writer("_inference")
@@ -60,17 +61,17 @@ def batch_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     channels = shapes[0][0][-1]
     weight = np.ones(channels, np.float32) if weight is None else weight
     bias = np.zeros(channels, np.float32) if bias is None else bias
-    first = emit.first(x) if x.ndim > 2 else x
+    first = emit.second(x) if x.rank > 2 else x
     name = emit.node(
         "BatchNormalization", first.name, weight, bias, mean, variance,
         epsilon=settings.get("eps", 1e-5),
     )  # fmt: skip
     if residual is not None:
-        other = emit.first(residual) if x.ndim > 2 else residual
+        other = emit.second(residual) if x.rank > 2 else residual
         name = emit.node("Add", name, other.name)
     if settings.get("relu"):
         name = emit.node("Relu", name)
-    return Value(name, x.ndim, x.ndim > 2)
+    return Value(name, x.rank, x.rank > 2)
 
 
 @writer("group_norm")
@@ -79,17 +80,17 @@ def group_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     x, weight, bias = inputs
     groups, eps = settings["groups"], settings.get("eps", 1e-5)
     channels = shapes[0][0][-1]
-    first = emit.first(x).name
+    first = emit.second(x).name
     flat = emit.node("Reshape", first, emit.integers(0, groups, -1))
     ones, none = np.ones(groups, np.float32), np.zeros(groups, np.float32)
     y = emit.node("InstanceNormalization", flat, ones, none, epsilon=eps)
     y = emit.node("Reshape", y, emit.node("Shape", first))
-    behind = emit.integers(channels, *(1,) * (x.ndim - 2))
+    behind = emit.integers(channels, *(1,) * (x.rank - 2))
     if weight is not None:
         y = emit.node("Mul", y, emit.node("Reshape", weight, behind))
     if bias is not None:
         y = emit.node("Add", y, emit.node("Reshape", bias, behind))
-    return Value(y, x.ndim, x.ndim > 2)
+    return Value(y, x.rank, x.rank > 2)
 
 
 @writer("max_pool2d", "avg_pool2d")
@@ -105,14 +106,14 @@ def pool(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> V
     if name == "avg_pool2d":
         attributes["count_include_pad"] = int(settings.get("count_include_pad", True))
     operator = "MaxPool" if name == "max_pool2d" else "AveragePool"
-    return Value(emit.node(operator, emit.first(x).name, **attributes), x.ndim, True)
+    return Value(emit.node(operator, emit.second(x).name, **attributes), x.rank, True)
 
 
 @writer("global_avg_pool2d", "global_max_pool2d")
 def global_pool(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
     """Pooling over whole images, (N, H, W, C) -> (N, C)."""
     operator = "GlobalAveragePool" if name == "global_avg_pool2d" else "GlobalMaxPool"
-    y = emit.node(operator, emit.first(inputs[0]).name)
+    y = emit.node(operator, emit.second(inputs[0]).name)
     return Value(emit.node("Flatten", y, axis=1), 2)
 
 
@@ -122,10 +123,10 @@ def local_response_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) 
     x = inputs[0]
     attributes = {"alpha": settings.get("alpha", 1e-4), "beta": settings.get("beta", 0.75)}
     y = emit.node(
-        "LRN", emit.first(x).name, size=settings.get("size", 5), bias=settings.get("k", 1.0),
+        "LRN", emit.second(x).name, size=settings.get("size", 5), bias=settings.get("k", 1.0),
         **attributes,
     )  # fmt: skip
-    return Value(y, x.ndim, True)
+    return Value(y, x.rank, True)
 
 
 @writer("convlstm")
@@ -134,10 +135,12 @@ def convlstm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
     x, h, c, weight_input, weight_state, bias = inputs
     outputs, states = shapes[0], shapes[1]
     steps, channels = outputs[0][1], states[0][-1]
-    h, c = (emit.first(v).name for v in (h, c))
+    h, c = (emit.second(v).name for v in (h, c))
 
     def same(name: str, weight: Any, shift: Any) -> str:
-        half = weight_side(emit, weight) // 2
+        if weight.name not in emit.arrays:
+            raise SettingsError("convlstm: expected weights of the model")
+        half = emit.arrays[weight.name].shape[1] // 2  # of a square kernel
         return str(emit.node("Conv", name, _filters(emit, weight), shift, pads=[half] * 4))
 
     hs = []
@@ -145,7 +148,7 @@ def convlstm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
         total = same(h, weight_state, bias)
         if x is not None:
             image = emit.node("Gather", x, np.int64(t), axis=1)
-            image = emit.first(Value(image, 4)).name
+            image = emit.second(Value(image, 4)).name
             total = emit.node("Add", total, same(image, weight_input, None))
         sizes = emit.integers(*(channels,) * 4)
         i, f, g, o = emit.node("Split", total, sizes, results=4, axis=1)
@@ -156,13 +159,6 @@ def convlstm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
         hs.append(emit.node("Unsqueeze", emit.last(Value(h, 4, True)).name, emit.integers(1)))
     together = emit.node("Concat", *hs, axis=1)
     return Value(together, 5), Value(h, 4, True), Value(c, 4, True)
-
-
-def weight_side(emit: Emitter, weight: Value) -> int:
-    """Return the side of a square kernel; its weights must be an array of the model."""
-    if weight.name not in emit.arrays:
-        raise SettingsError("convlstm: expected weights of the model")
-    return int(emit.arrays[weight.name].shape[1])
 
 
 @writer("lstm", "gru", "rnn")

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.building import Value
+from daskdl.interop.onnx.emitter import Emitter
 from daskdl.interop.onnx.images import attributes_of
 from daskdl.interop.onnx.operations import writer
 from daskdl.ops.int8 import unpacked
@@ -37,7 +38,7 @@ class Product(NamedTuple):
 def conv(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Write a convolution of rounded images."""
     x, numbers, scale, bias = _parts(emit, inputs, settings)
-    name = _rounded(emit, emit.first(x).name, settings["of_x"])
+    name = _rounded(emit, emit.second(x).name, settings["of_x"])
     y = emit.node("Conv", name, "", **attributes_of(settings, 2))
     whole = np.moveaxis(numbers, -1, 1)
     emit.products[y] = Product(whole, 0, scale, bias)
@@ -54,13 +55,13 @@ def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
         )
     x, numbers, scale, bias = _parts(emit, inputs, settings)
     name = _rounded(emit, emit.last(x).name, settings["of_x"])
-    if x.ndim == 2:
+    if x.rank == 2:
         y = emit.node("Gemm", name, "", transB=1)
         emit.products[y] = Product(numbers, 0, scale, bias)
         return Value(y, 2)
     y = emit.node("MatMul", name, "")
     emit.products[y] = Product(numbers.T, 1, scale, None)
-    return Value(y if bias is None else emit.node("Add", y, bias), x.ndim)
+    return Value(y if bias is None else emit.node("Add", y, bias), x.rank)
 
 
 def finish(emit: Emitter) -> None:

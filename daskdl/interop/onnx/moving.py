@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.building import Value
+from daskdl.interop.onnx.emitter import Emitter
 from daskdl.interop.onnx.operations import writer
 
 
@@ -22,8 +23,8 @@ def reshape(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 def transpose(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Permute axes."""
     x = inputs[0]
-    axes = [a % x.ndim for a in settings["axes"]]
-    return Value(emit.node("Transpose", x, perm=axes), x.ndim)
+    axes = [a % x.rank for a in settings["axes"]]
+    return Value(emit.node("Transpose", x, perm=axes), x.rank)
 
 
 @writer("concatenate")
@@ -31,7 +32,7 @@ def concatenate(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value
     """Join along an axis."""
     ndim = len(shapes[0][0])
     axis = settings.get("axis", -1) % ndim
-    if all(v.first for v in inputs):  # the axis in (N, C, ...)
+    if all(v.second for v in inputs):  # the axis in (N, C, ...)
         there = 1 if axis == ndim - 1 else axis + 1 if axis else 0
         return Value(emit.node("Concat", *(v.name for v in inputs), axis=there), ndim, True)
     return Value(emit.node("Concat", *inputs, axis=axis), ndim)
@@ -50,10 +51,10 @@ def stack(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 def split(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
     """Cut along an axis."""
     x, sizes = inputs[0], settings["sizes"]
-    axis = settings.get("axis", -1) % x.ndim
+    axis = settings.get("axis", -1) % x.rank
     names = emit.node("Split", x, emit.integers(*sizes), results=len(sizes), axis=axis)
     names = names if isinstance(names, tuple) else (names,)
-    return tuple(Value(name, x.ndim) for name in names)
+    return tuple(Value(name, x.rank) for name in names)
 
 
 @writer("take")
@@ -66,7 +67,7 @@ def take(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     if Ellipsis in [i for i in index if not isinstance(i, np.ndarray)]:
         at = next(i for i, part in enumerate(index) if part is Ellipsis)
         used = sum(part is not None for part in index) - 1
-        index[at : at + 1] = [slice(None)] * (x.ndim - used)
+        index[at : at + 1] = [slice(None)] * (x.rank - used)
     for part in index:
         if part is None:
             new.append(axis - len(gone) + len(new))
@@ -104,19 +105,19 @@ def flip(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     axes = settings["axis"]
     axes = (axes,) if isinstance(axes, int) else axes
     cuts = ([-1] * len(axes), [-(1 << 62)] * len(axes), axes, [-1] * len(axes))
-    return Value(emit.node("Slice", inputs[0], *(emit.integers(*n) for n in cuts)), inputs[0].ndim)
+    return Value(emit.node("Slice", inputs[0], *(emit.integers(*n) for n in cuts)), inputs[0].rank)
 
 
 @writer("repeat")
 def repeat(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Repeat each element: tile a new axis and merge it."""
     x, times = inputs[0], settings["times"]
-    axis = settings["axis"] % x.ndim
+    axis = settings["axis"] % x.rank
     wide = emit.node("Unsqueeze", x, emit.integers(axis + 1))
-    tiles = [1] * (x.ndim + 1)
+    tiles = [1] * (x.rank + 1)
     tiles[axis + 1] = times
     wide = emit.node("Tile", wide, emit.integers(*tiles))
-    return Value(emit.node("Reshape", wide, emit.shape(shapes[0], reshaping=True)), x.ndim)
+    return Value(emit.node("Reshape", wide, emit.shape(shapes[0], reshaping=True)), x.rank)
 
 
 @writer("pad")
@@ -126,7 +127,7 @@ def pad(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     mode = settings.get("mode", "constant")
     value = np.float32(settings.get("value", 0.0)) if mode == "constant" else None
     y = emit.node("Pad", inputs[0], emit.integers(*before, *behind), value, mode=mode)
-    return Value(y, inputs[0].ndim)
+    return Value(y, inputs[0].rank)
 
 
 @writer("space_to_depth", "depth_to_space")
@@ -135,7 +136,7 @@ def blocks(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) ->
     x, block = inputs[0], settings["block"]
     small = shapes[0] if name == "space_to_depth" else settings["given"]
     large = settings["given"] if name == "space_to_depth" else shapes[0]
-    lead = x.ndim - 3
+    lead = x.rank - 3
     between = []
     for one, other in zip(small, large, strict=True):
         rows, columns = one[-3:-1]
@@ -148,7 +149,7 @@ def blocks(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) ->
     order = [*range(lead), lead, lead + 2, lead + 1, lead + 3, lead + 4]
     y = emit.node("Reshape", x, emit.shape(between, reshaping=True))
     y = emit.node("Transpose", y, perm=order)
-    return Value(emit.node("Reshape", y, emit.shape(shapes[0], reshaping=True)), x.ndim)
+    return Value(emit.node("Reshape", y, emit.shape(shapes[0], reshaping=True)), x.rank)
 
 
 @writer("along")
@@ -156,10 +157,10 @@ def along(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Multiply an axis by a matrix: move the axis to the end, and apply MatMul."""
     x, axis = inputs[0], settings["axis"]
     matrix = np.asarray(settings["matrix"], np.float32)
-    order = [*(i for i in range(x.ndim) if i != axis), axis]
+    order = [*(i for i in range(x.rank) if i != axis), axis]
     y = emit.node("Transpose", x, perm=order)
     y = emit.node("MatMul", y, np.ascontiguousarray(matrix.T))
-    return Value(emit.node("Transpose", y, perm=[int(i) for i in np.argsort(order)]), x.ndim)
+    return Value(emit.node("Transpose", y, perm=[int(i) for i in np.argsort(order)]), x.rank)
 
 
 @writer("topk")
@@ -170,4 +171,4 @@ def topk(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Any:
         "TopK", x, emit.integers(settings["k"]), results=2, axis=settings.get("axis", -1),
         largest=int(settings.get("largest", True)),
     )  # fmt: skip
-    return tuple(Value(name, x.ndim) for name in names)
+    return tuple(Value(name, x.rank) for name in names)

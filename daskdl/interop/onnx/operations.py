@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.errors import SettingsError
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.building import Value
+from daskdl.interop.onnx.emitter import Emitter
 from daskdl.nn.operators.elementwise import FUNCTIONS
 
 #: From (emitter, inputs, settings, shapes of results for both batches) to values of the results.
@@ -28,7 +28,7 @@ def writer(*names: str) -> Callable[[Writer], Writer]:
 
 def _one(emit: Emitter, operator: str, x: Value, *more: Any, **attributes: Any) -> Value:
     """Write an elementwise operator; the result keeps the input's layout."""
-    return Value(emit.node(operator, x.name, *more, **attributes), x.ndim, x.first)
+    return Value(emit.node(operator, x.name, *more, **attributes), x.rank, x.second)
 
 
 def _elementwise(operator: str) -> Writer:
@@ -56,7 +56,7 @@ def _binary(operator: str) -> Writer:
     def write(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
         a, b = inputs
         ndim = len(shapes[0][0])
-        if a.ndim == b.ndim == ndim and a.first and b.first:
+        if a.rank == b.rank == ndim and a.second and b.second:
             return Value(emit.node(operator, a.name, b.name), ndim, True)
         return Value(emit.node(operator, a, b), ndim)
 
@@ -106,7 +106,7 @@ def hard_sigmoid(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Valu
 def prelu(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """PRelu with a slope for each channel; channels are last."""
     x, slope = inputs
-    return Value(emit.node("PRelu", x, slope), x.ndim)
+    return Value(emit.node("PRelu", x, slope), x.rank)
 
 
 @writer("square")
@@ -127,7 +127,7 @@ def threshold(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     x = inputs[0]
     above = emit.node("Greater", x.name, np.float32(settings.get("threshold", 0)))
     result = emit.node("Where", above, x.name, np.float32(settings.get("value", 0)))
-    return Value(result, x.ndim, x.first)
+    return Value(result, x.rank, x.second)
 
 
 @writer("where")
@@ -164,11 +164,11 @@ def matmul(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
 def linear(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Write Gemm for inputs of two axes, otherwise MatMul and Add."""
     x, weight, bias = inputs
-    if x.ndim == 2:
+    if x.rank == 2:
         return Value(emit.node("Gemm", x, weight, bias, transB=1), 2)
     turned = emit.node("Transpose", weight, perm=[1, 0])
     y = emit.node("MatMul", x, turned)
-    return Value(y if bias is None else emit.node("Add", y, bias), x.ndim)
+    return Value(y if bias is None else emit.node("Add", y, bias), x.rank)
 
 
 @writer("einsum")
@@ -201,15 +201,15 @@ def extreme(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -
 def softmax(emit: Emitter, inputs: Any, settings: Any, shapes: Any, name: str) -> Value:
     """Softmax or its logarithm."""
     operator = "Softmax" if name == "softmax" else "LogSoftmax"
-    return Value(emit.node(operator, inputs[0], axis=settings.get("axis", -1)), inputs[0].ndim)
+    return Value(emit.node(operator, inputs[0], axis=settings.get("axis", -1)), inputs[0].rank)
 
 
 @writer("cumsum")
 def cumsum(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     """Cumulative sum along an axis."""
-    flags = {k: int(settings.get(k, False)) for k in ("exclusive", "reverse")}
+    flags: dict[str, Any] = {k: int(settings.get(k, False)) for k in ("exclusive", "reverse")}
     return Value(
-        emit.node("CumSum", inputs[0], np.int64(settings["axis"]), **flags), inputs[0].ndim
+        emit.node("CumSum", inputs[0], np.int64(settings["axis"]), **flags), inputs[0].rank
     )
 
 
@@ -235,7 +235,7 @@ def layer_norm(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
         weight = np.ones(shapes[0][0][len(shapes[0][0]) - axes :], np.float32)
     eps = settings.get("eps", 1e-5)
     y = emit.node("LayerNormalization", x, weight, bias, axis=-axes, epsilon=eps)
-    return Value(y, x.ndim)
+    return Value(y, x.rank)
 
 
 @writer("normalize")
@@ -245,12 +245,4 @@ def normalize(emit: Emitter, inputs: Any, settings: Any, shapes: Any) -> Value:
     squares = emit.node("ReduceSum", emit.node("Mul", x, x), emit.integers(-1), keepdims=1)
     least = np.array(settings.get("eps", 1e-12), np.float32)
     length = emit.node("Max", emit.node("Sqrt", squares), least)
-    return Value(emit.node("Div", x, length), x.ndim)
-
-
-def refuse(name: str) -> SettingsError:
-    """Return the error for an operation without a writer."""
-    return SettingsError(
-        f"operation {name!r} cannot be written as ONNX; those that can are "
-        f"{', '.join(sorted(WRITERS))}"
-    )
+    return Value(emit.node("Div", x, length), x.rank)

@@ -11,10 +11,11 @@ import numpy as np
 
 from daskdl.errors import SettingsError, needed
 from daskdl.files import replacing
+from daskdl.interop.building import Value
 from daskdl.interop.onnx import images, int8, moving, zoo
-from daskdl.interop.onnx.emitter import Emitter, Step, Trace, Value, traces
-from daskdl.interop.onnx.graphs import graph_model
-from daskdl.interop.onnx.operations import WRITERS, refuse
+from daskdl.interop.onnx.emitter import Emitter, Step, Trace, traces
+from daskdl.interop.onnx.graphs import graph_model, model_of
+from daskdl.interop.onnx.operations import WRITERS
 from daskdl.nn.core.arguments import parts_of
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.modelfile import checked_target
@@ -91,7 +92,7 @@ def to_proto(
     several = any(not isinstance(n, int) for n in parts_of(input_shape))
     shapes: list[Any] = parts_of(input_shape) if several else [input_shape]
     dtypes = _dtypes(dtype, names, len(shapes))
-    emit = Emitter(OPSET)
+    emit = Emitter()
     writer = zoo.WRITERS.get(type(model).__name__)
     writing = _Writing(emit, model)
     if writer is not None and type(model).__module__.startswith("daskdl."):
@@ -102,21 +103,14 @@ def to_proto(
         )
     int8.finish(emit)
     used = {name for node in emit.nodes for name in node.input} | {o.name for o in outputs}
-    helper = onnx.helper
-    graph = helper.make_graph(
+    graph = onnx.helper.make_graph(
         emit.nodes,
         type(model).__name__,
         inputs,
         outputs,
         [onnx.numpy_helper.from_array(a, n) for n, a in emit.arrays.items() if n in used],
     )
-    imports = [helper.make_opsetid("", OPSET)]
-    return helper.make_model(
-        graph,
-        opset_imports=imports,
-        producer_name="daskdl",
-        ir_version=helper.find_min_ir_version_for(imports),
-    )
+    return model_of(graph, OPSET)
 
 
 def _dtypes(dtype: Any, names: Sequence[str], count: int) -> list[str]:
@@ -186,7 +180,10 @@ class _Writing:
     def _step(self, one: Step, other: Step) -> None:
         write = WRITERS.get(one.name)
         if write is None:
-            raise SettingsError(f"{type(self.model).__name__}: {refuse(one.name)}")
+            raise SettingsError(
+                f"{type(self.model).__name__}: operation {one.name!r} cannot be written as ONNX; "
+                f"those that can are {', '.join(sorted(WRITERS))}"
+            )
         inputs = [
             None if a is None and b is None else self._value(a, b)
             for a, b in zip(one.inputs, other.inputs, strict=True)
@@ -196,7 +193,11 @@ class _Writing:
         if one.name != "reshape":
             for key, value in one.settings.items():
                 if not _same(value, other.settings.get(key)):
-                    settings[key] = self._setting(one.name, key, value, other.settings[key])
+                    raise SettingsError(
+                        f"{type(self.model).__name__}: {key} of operation {one.name!r} depends on "
+                        f"the samples: {value!r} and {other.settings[key]!r}; let forward make it "
+                        "the same for all"
+                    )
         if one.name in ("space_to_depth", "depth_to_space"):
             settings["given"] = tuple(np.shape(_data(s.inputs[0])) for s in (one, other))
         more = (one.name,) if len(inspect.signature(write).parameters) == 5 else ()
@@ -207,15 +208,8 @@ class _Writing:
         for known, step in zip(self.known, (one, other), strict=True):
             for tensor, value in zip(step.results, values, strict=True):
                 known[id(tensor)] = value
-                if value.ndim:
+                if value.rank:
                     known[id(tensor.data)] = value
-
-    def _setting(self, name: str, key: str, a: Any, b: Any) -> Any:
-        raise SettingsError(
-            f"{type(self.model).__name__}: {key} of operation {name!r} depends on the samples: "
-            f"{a!r} and {b!r}"
-            "; let forward make it the same for all"
-        )
 
     def _value(self, a: Any, b: Any) -> Value:
         """Return the value of an operation's input, ``a`` and ``b`` in the two runs."""

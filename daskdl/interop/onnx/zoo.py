@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.interop.onnx.emitter import Emitter, Value
+from daskdl.interop.building import Value
+from daskdl.interop.onnx.emitter import Emitter
 from daskdl.interop.onnx.images import conv, recurrent
 from daskdl.interop.onnx.operations import embedding, linear
 
