@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from daskdl.data import SampleSet
@@ -85,9 +86,25 @@ def _of_output(name: Any, metric: Any) -> list[tuple[str, Any]]:
 
 def wrong(where: str, expected: str, actual: Any) -> SettingsError:
     """Return the error about an argument."""
-    shown = " ".join(repr(actual).split())
-    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    return SettingsError(f"{where}: expected {expected}, found {shown}")
+    return SettingsError(f"{where}: expected {expected}, found {short(actual)}")
+
+
+def check_sendable(where: str, parts: Mapping[str, Any]) -> None:
+    """Raise a SettingsError for a part, by its name, that cannot be sent to workers."""
+    for name, value in parts.items():
+        try:
+            cloudpickle.dumps(value)
+        except Exception as error:
+            raise SettingsError(
+                f"{where}: expected {name} that can be pickled and sent to workers, found "
+                f"{short(value)} ({error}); define it at the top of a module, without locks"
+            ) from error
+
+
+def short(value: object) -> str:
+    """Return a value's repr in one line of up to 80 characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _snake(name: str) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
 import numpy as np
 
 from daskdl.cluster.client import Cluster
@@ -22,13 +21,18 @@ from daskdl.data.nested import nested
 from daskdl.data.on_workers.shards import load_shard, spread
 from daskdl.data.on_workers.tasks import check_client, each_here, graph_of, submitted
 from daskdl.data.partition import Partition
-from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.threads import granted_cores
 from daskdl.metrics import Metric
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call
 from daskdl.nn.quantized import float_precision
-from daskdl.predict.arguments import as_samples, check_samples, metrics_by_name, whole
+from daskdl.predict.arguments import (
+    as_samples,
+    check_samples,
+    check_sendable,
+    metrics_by_name,
+    whole,
+)
 from daskdl.predict.measures import LossAndMetrics, Measured, Measures
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.trial import check_evaluation
@@ -118,15 +122,7 @@ class Evaluator:
             "metrics": self.measures.metrics,
             "functions": self.functions,
         }
-        for name, value in parts.items():
-            try:
-                cloudpickle.dumps(value)
-            except Exception as error:
-                raise SettingsError(
-                    f"{where}: expected {name} that can be pickled and sent to workers, found "
-                    f"{value!r} ({error})"
-                    "; define it at the top of a module, without locks, or give client=False"
-                ) from error
+        check_sendable(where, parts)
         return replace(self, predictor=self.predictor.snapshot())
 
 

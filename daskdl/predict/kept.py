@@ -20,6 +20,7 @@ import numpy as np
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
+from daskdl.compat.dask import TaskRef
 from daskdl.kernels.vectors.reduce import digest
 from daskdl.nn import Module
 from daskdl.predict.predictor import Predictor, copy_of
@@ -154,6 +155,14 @@ def _numbers(model: Module, looks: list[_Look]) -> list[Any]:
 
 #: Futures of predictors that were sent, by client and token, as long as anything refers to them.
 _sent: WeakValueDictionary[tuple[str, str], Future] = WeakValueDictionary()
+
+
+def for_tasks(predictor: Predictor) -> tuple[TaskRef, list[Any]]:
+    """Return a task's reference to a predictor, and the collections with it, which graphs need."""
+    reference = held_by_workers(predictor)
+    if isinstance(reference, TaskRef):  # a Future is one
+        return reference, []
+    return TaskRef(reference.key), [reference]
 
 
 def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:

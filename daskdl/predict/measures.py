@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.data.functions import name_of
 from daskdl.data.nested import nested
 from daskdl.data.partition import Indices
 from daskdl.errors import SettingsError, ShapeError
@@ -137,11 +138,6 @@ def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) 
     if loss.ignore_index is not None:
         outside &= y != loss.ignore_index
     return np.flatnonzero(outside.reshape(len(y), -1).any(axis=1))
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """Return the name of a loss or of a method of a metric, for errors."""
-    return getattr(function, "__qualname__", type(function).__qualname__)
 
 
 def _weight(batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from daskdl.data.recipe import Recipe
 from daskdl.errors import DataError
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.predict import partitions
-from daskdl.predict.kept import held_by_workers
+from daskdl.predict.kept import for_tasks
 from daskdl.predict.predictor import Predictor, prepared, rows
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     predictor, result = predictor.tried(inputs)
     nothing = each(lambda a: a[:0].copy(), result)  # a copy does not keep the result in memory
     several = isinstance(result, (tuple, dict))
-    reference = held_by_workers(predictor)
+    reference, sources = for_tasks(predictor)
     name = f"predict-{uuid.uuid4().hex}"
     zeros = () if several else (0,) * (result.ndim - 1)
     recipes = dict(enumerate(_spread(samples.known)))
@@ -58,13 +58,9 @@ def of_samples(predictor: Predictor, samples: SampleSet) -> Any:
     tasks: dict[Key, Any] = {}
     for i in recipes:
         key = (name, i, *zeros)
-        arguments = TaskRef((f"load-{name}", i)), _reference(reference), samples.functions
+        arguments = TaskRef((f"load-{name}", i)), reference, samples.functions
         tasks[key] = Task(key, partitions.of_samples, *arguments, i, nothing)
-    layers = HighLevelGraph.from_collections(
-        name,
-        {**behind, **loads, **tasks},
-        dependencies=[] if _is_future(reference) else [reference],
-    )
+    layers = HighLevelGraph.from_collections(name, {**behind, **loads, **tasks}, sources)
     lengths = samples.lengths if samples.is_counted else (float("nan"),) * samples.partitions
     if not several:
         return _array(layers, name, lengths, nothing)
@@ -94,15 +90,6 @@ def _array(graph: Any, name: str, lengths: Sequence[float], meta: Any) -> da.Arr
 def _spread(recipes: Sequence[Recipe]) -> Sequence[Recipe]:
     client = current_client()
     return recipes if client is None else spread(recipes, Cluster(client), "prediction")
-
-
-def _is_future(handle: Any) -> bool:
-    return isinstance(handle, TaskRef)
-
-
-def _reference(handle: Any) -> TaskRef:
-    """Return the TaskRef of a Future or a Delayed."""
-    return handle if _is_future(handle) else TaskRef(handle.key)
 
 
 def is_here(samples: Any) -> bool:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from daskdl.cluster.failures import users_line
+from daskdl.data.functions import name_of
 from daskdl.data.nested import has, nested
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call, parts_of
-from daskdl.predict.measures import Measures, name_of
+from daskdl.predict.measures import Measures
 from daskdl.tensor import Tensor, no_grad
 
 

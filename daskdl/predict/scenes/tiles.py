@@ -13,7 +13,7 @@ import numpy as np
 
 from daskdl.compat.dask import HighLevelGraph, Task, TaskRef
 from daskdl.errors import SettingsError
-from daskdl.predict.kept import held_by_workers
+from daskdl.predict.kept import for_tasks
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.chunks import Chunked, in_strips, strips
@@ -158,11 +158,8 @@ class Tiling:
 
     def model(self) -> tuple[Any, list[Any]]:
         """Return the tasks' reference to the predictor, and the collections that tasks need."""
-        scattered = held_by_workers(self.predictor)
-        sources = [self.cells] if hasattr(self.cells, "__dask_graph__") else []
-        if hasattr(scattered, "dask"):
-            return TaskRef(scattered.key), [*sources, scattered]
-        return scattered, sources
+        reference, sources = for_tasks(self.predictor)
+        return reference, [*[self.cells] * hasattr(self.cells, "__dask_graph__"), *sources]
 
 
 def _place(order: list[int], layout: Layout, sample: Place, number: Place) -> Place:

@@ -22,6 +22,7 @@ from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.metrics import Metric
 from daskdl.nn import Buffer, Module, Parameter
 from daskdl.optim import Method
+from daskdl.predict.arguments import check_sendable
 from daskdl.predict.evaluation import Evaluation, evaluate_partition
 from daskdl.predict.measures import Measures
 from daskdl.tensor import no_grad
@@ -86,14 +87,8 @@ def pack(tools: Tools, seed: int, threads: int) -> Job:
     try:
         _WithoutNumbers(file, tools.model).dump(tools)
     except Exception as error:
-        for name in (entry.name for entry in fields(tools)):
-            try:
-                cloudpickle.dumps(getattr(tools, name))
-            except Exception as cause:
-                raise SettingsError(
-                    f"Trainer: expected {name.replace('_', ' ')} that can be pickled and sent to "
-                    f"workers, found {_short(getattr(tools, name))} ({cause})"
-                ) from cause
+        parts = {f.name.replace("_", " "): getattr(tools, f.name) for f in fields(tools)}
+        check_sendable("Trainer", parts)
         raise SettingsError(
             f"Trainer: expected a run that can be pickled and sent to workers, found one that "
             f"cannot ({error})"
@@ -125,11 +120,6 @@ def _parameter(shape: tuple[int, ...], requires_grad: bool, sparse: bool) -> Par
 
 def _buffer(shape: tuple[int, ...]) -> Buffer:
     return Buffer(np.zeros(shape))
-
-
-def _short(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def evaluate(
