@@ -10,6 +10,7 @@ not change their length.
 from __future__ import annotations
 
 import json
+import math
 import signal
 import socket
 import ssl
@@ -17,7 +18,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -95,47 +96,55 @@ def make_topics(servers: str, partitions: int, *topics: str) -> None:
         made.result(20)
 
 
-def produce(servers: str, topic: str, partitions: int, values: Iterable[bytes]) -> None:
-    """Send values to the partitions in turn, and wait until the broker has them."""
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5})
-    for i, value in enumerate(values):
-        while True:
-            try:
-                producer.produce(topic, value, partition=i % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    assert not producer.flush(60)
-
-
-def read_all(
-    servers: str, topic: str, committed: bool = True, seconds: float = 60.0
-) -> dict[int, list[Any]]:
-    """Return all messages of a topic by partition, in order.
+def produce(
+    servers: str, topic: str, partitions: int, values: Iterable[bytes], rate: float = math.inf,
+    delivered: Callable[[Any, Any], None] | None = None, **settings: Any,
+) -> None:  # fmt: skip
+    """Send values to the partitions in turn, and wait until the broker has them.
 
     Parameters
     ----------
-    servers, topic : str
-    committed : bool
-        Whether to leave out aborted transactions.
-    seconds : float
-        Time limit to reach the ends of all partitions.
+    servers, topic, partitions, values
+    rate : float
+        Largest number of values a second.
+    delivered : callable, optional
+        Called with the error, or None, and the message of each value.
+    **settings
+        Of the producer.
     """
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **settings})
+    began = time.monotonic()
+    for i, value in enumerate(values):
+        ahead = began + i / rate - time.monotonic()
+        if ahead > 0.001:
+            producer.poll(0)
+            time.sleep(ahead)
+        while True:
+            try:
+                producer.produce(topic, value, partition=i % partitions, on_delivery=delivered)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert not producer.flush(120)
+
+
+def read_all(servers: str, topic: str) -> dict[int, list[Any]]:
+    """Return all messages of a topic by partition, in order, without aborted transactions."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     consumer = Consumer(
         {
             "bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False,
             "enable.partition.eof": True, "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "isolation.level": "read_committed",
         }
     )  # fmt: skip
     numbers = consumer.list_topics(topic, timeout=20).topics[topic].partitions
     consumer.assign([TopicPartition(topic, n, 0) for n in numbers])
     messages: dict[int, list[Any]] = {n: [] for n in numbers}
-    unread, limit = set(numbers), time.monotonic() + seconds
+    unread, limit = set(numbers), time.monotonic() + 60
     while unread:
         for message in consumer.consume(5000, 0.1):
             if message.error() is None:
@@ -248,13 +257,3 @@ class Proxy:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
-
-
-@contextmanager
-def proxy(target: int, tls: ssl.SSLContext | None = None) -> Iterator[Proxy]:
-    """Run a proxy in a context."""
-    made = Proxy(target, tls)
-    try:
-        yield made
-    finally:
-        made.close()

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ci.kafka import Broker, Proxy, answers_of, make_topics, read_all
+from ci.kafka import Broker, Proxy, answers_of, make_topics, produce, read_all
 
 PARTITIONS, WORKERS = 8, 3
 POISON_EVERY = 1000
@@ -116,24 +116,19 @@ class Machines:
 
 def send(servers: str, numbers: range, rate: float, acknowledged: Places) -> None:
     """Produce numbered texts at a rate, and note the places of acknowledged ones."""
-    from confluent_kafka import Producer
-
-    producer = Producer(
-        {"bootstrap.servers": servers, "acks": "all", "linger.ms": 5, "log_level": 2}
-    )
 
     def delivered(error: Any, message: Any) -> None:
         if error is None:
             acknowledged[number_of(message)] = message.partition(), message.offset()
 
-    began, draw = time.monotonic(), random.Random(0)
-    for i in numbers:
-        words = b"\xff" if i % POISON_EVERY == 0 else b""
-        value = b"%d w%d w%d w%d " % (i, *(draw.randrange(20) for _ in range(3))) + words
-        producer.produce("calls", value, partition=i % PARTITIONS, on_delivery=delivered)
-        producer.poll(0)
-        time.sleep(max(0.0, began + (i - numbers.start) / rate - time.monotonic()))
-    producer.flush(120)
+    draw = random.Random(0)
+    values = (
+        b"%d w%d w%d w%d " % (i, *(draw.randrange(20) for _ in range(3)))
+        + (b"\xff" if i % POISON_EVERY == 0 else b"")
+        for i in numbers
+    )
+    settings = {"acks": "all", "log_level": 2}
+    produce(servers, "calls", PARTITIONS, values, rate, delivered, **settings)
 
 
 def number_of(message: Any) -> int:
@@ -143,11 +138,7 @@ def number_of(message: Any) -> int:
 
 def order_model(servers: str, path: Path) -> None:
     """Request another model over the control topic."""
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": servers, "log_level": 2})
-    producer.produce("control", json.dumps({"model": str(path)}))
-    producer.flush(60)
+    produce(servers, "control", 1, [json.dumps({"model": str(path)}).encode()], log_level=2)
 
 
 def committed(servers: str) -> tuple[int, int]:

@@ -63,18 +63,9 @@ def answered_per_second(servers: str, topic: str) -> float:
 
 def send(servers: str, topic: str, rate: float, count: int) -> None:
     """Send ``count`` texts at a rate; run in a separate process."""
-    from confluent_kafka import Producer
-
-    values, producer = texts(2000), Producer({"bootstrap.servers": servers, "linger.ms": 0})
-    began, i = time.time(), 0
-    while i < count:
-        due = min(count, int((time.time() - began) * rate) + 1)
-        while i < due:
-            producer.produce(topic, values[i % 2000], partition=i % PARTITIONS)
-            i += 1
-        producer.poll(0)
-        time.sleep(0.001)
-    producer.flush()
+    values = texts(2000)
+    sent = (values[i % 2000] for i in range(count))
+    produce(servers, topic, PARTITIONS, sent, rate, **{"linger.ms": 0})
 
 
 def ours(
@@ -151,8 +142,10 @@ def main(arguments: list[str] | None = None) -> None:
         connect("local", workers=2) as client,
     ):
         model, servers, n = model_file(Path(name)), kafka.servers, args.messages
-        make_topics(servers, PARTITIONS, "peak", "peak-False", "peak-True", "loop", "streamz")
-        make_topics(servers, PARTITIONS, "warm", "warm-False", "warm-dead", "peak-dead")
+        rates = {share: f"rate{int(share * 100)}" for share in SHARES}
+        ends = "", "-False", "-True", "-dead"
+        topics = (f"{t}{end}" for t in ("warm", "peak", "soak", *rates.values()) for end in ends)
+        make_topics(servers, PARTITIONS, "loop", "streamz", *topics)
         produce(servers, "warm", PARTITIONS, texts(2000))
         ours(client, servers, "warm", model, False)  # compiles kernels, once for this processor
         values = texts(5000)
@@ -172,13 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
         }  # fmt: skip
         print(json.dumps(result), file=sys.stderr)
         for once in False, True:
-            for share in SHARES:
-                topic = f"rate{int(share * 100)}"
-                if not once:
-                    make_topics(
-                        servers, PARTITIONS, topic, f"{topic}-False", f"{topic}-True",
-                        f"{topic}-dead",
-                    )  # fmt: skip
+            for share, topic in rates.items():
                 delay = ours(client, servers, topic, model, once, share * peak[once], args.seconds)
                 p50, p95, p99 = delay.percentiles(50, 95, 99)
                 result.setdefault(f"latency_ms_exactly_once_{once}", {})[share] = {
@@ -186,7 +173,6 @@ def main(arguments: list[str] | None = None) -> None:
                     "messages": int(delay.counts.sum()),
                 }  # fmt: skip
         if args.soak:
-            make_topics(servers, PARTITIONS, "soak", "soak-True", "soak-dead")
             soak: list[dict[str, float]] = []
             ours(client, servers, "soak", model, True, 0.5 * peak[True], args.soak, soak)
             tenth = max(1, len(soak) // 10)

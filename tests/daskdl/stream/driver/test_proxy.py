@@ -6,10 +6,11 @@ import datetime
 import ipaddress
 import signal
 import ssl
+from contextlib import closing
 
 import pytest
 
-from ci.kafka import proxy
+from ci.kafka import Proxy
 from daskdl.errors import ClusterError
 from daskdl.stream import Brokers, KafkaSource, Limits, Stream
 from tests.daskdl.stream.models import begun, once_and_in_order, stream_of
@@ -22,7 +23,7 @@ ONCE = {"exactly_once": True, "limits": Limits(batch=8, lease=4.0), "silence": 5
 @pytest.mark.slow
 def test_dropped_connections_lose_nothing_and_repeat_nothing(client, real, name, model):
     begun(real, name, 400)
-    with proxy(real.port) as between:
+    with closing(Proxy(real.port)) as between:
         cuts, more = [], []
 
         def watch(stream: Stream) -> None:
@@ -100,7 +101,7 @@ def secured(real, certificate):
     """The broker behind TLS."""
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    with proxy(real.port, tls) as between:
+    with closing(Proxy(real.port, tls)) as between:
         yield between
 
 
