@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class Task(NamedTuple):
 
     train: tuple[Array, Array]
     test: tuple[Array, Array]
-    model: Callable[[int], Module]
+    model: Callable[..., Module]  #: of a seed
     loss: Any
     method: Any
     epochs: int
@@ -66,9 +67,7 @@ def digits() -> Task:
     x, y = (data.images[..., None] / 16).astype(np.float32), data.target.astype(np.int64)
     train, test = _cut(x, y, 1000, 0)
 
-    def model(seed: int) -> Module:
-        return ResNet(18, 10, "small", 16, channels=1, seed=seed)
-
+    model = partial(ResNet, 18, 10, "small", 16, channels=1)
     return Task(train, test, model, CrossEntropyLoss(), SGD(0.05, momentum=0.9), 8, _hits)
 
 
@@ -120,9 +119,7 @@ def boxes() -> Task:
     def score(prediction: Any, y: Array) -> float:
         return 100 * float(metric.value(metric.statistics(prediction, y)))
 
-    def model(seed: int) -> Module:
-        return MobileSSD(2, size, 0.25, seed=seed)
-
+    model = partial(MobileSSD, 2, size, 0.25)
     return Task(train, test, model, detector.loss(), Adam(3e-3), 20, score)
 
 
@@ -135,21 +132,18 @@ def texts() -> Task:
     x = np.where(x == 0, rng.integers(100, words, (n, 40)), x)
     train, test = _cut(x, y, 3000, 1)
 
-    def model(seed: int) -> Module:
-        return TextClassifier(words, 8, 48, "lstm", 64, 64, seed=seed)
-
+    model = partial(TextClassifier, words, 8, 48, "lstm", 64, 64)
     return Task(train, test, model, NLLLoss(), Adam(3e-3), 10, _hits)
 
 
 def encoded() -> Task:
     """Return the same texts for two blocks of a transformer."""
-    task = texts()
 
     def model(seed: int) -> Module:
         encoder = TextEncoder(800, 64, 2, 4, 128, places=40, seed=seed)
         return TextHead(encoder, layers=[Linear(64, 64, seed=seed), ReLU(), Linear(64, 8, seed=1)])
 
-    return task._replace(model=model, loss=CrossEntropyLoss(), method=Adam(1e-3))
+    return texts()._replace(model=model, loss=CrossEntropyLoss(), method=Adam(1e-3))
 
 
 def pairs() -> Task:
@@ -160,8 +154,7 @@ def pairs() -> Task:
     liking = (taste[x[:, 0]] * kind[x[:, 1]]).sum(1) + 0.5 * rng.normal(size=n)
     train, test = _cut(x, (liking > 0).astype(np.float32), 40_000, 2)
 
-    def model(seed: int) -> Module:
-        return NeuMF(users, items, 32, (64, 64, 32), seed=seed)
+    model = partial(NeuMF, users, items, 32, (64, 64, 32))
 
     def score(prediction: Array, y: Array) -> float:
         return 100 * float(((prediction.reshape(y.shape) > 0) == (y > 0)).mean())
@@ -182,8 +175,7 @@ def frames() -> Task:
     rain = np.exp(-away / 18).max(2)[..., None].astype(np.float32)
     train, test = _cut(rain[:, :4], rain[:, 4:], 350, 3)
 
-    def model(seed: int) -> Module:
-        return ConvLSTMForecaster(4, 4, (24, 24), seed=seed)
+    model = partial(ConvLSTMForecaster, 4, 4, (24, 24))
 
     def score(prediction: Array, y: Array) -> float:
         predicted, observed = prediction > 0.5, y > 0.5
@@ -205,7 +197,7 @@ TASKS = {
 
 def reached(task: Task, seed: int, precision: str) -> list[float]:
     """Train one model and return its score; for float32 also the score of its int8 model."""
-    model = task.model(seed)
+    model = task.model(seed=seed)
     trainer = Trainer(model, task.loss, task.method, seed, precision=precision)
     samples = SampleSet.from_arrays(x=task.train[0], y=task.train[1])
     trainer.fit(samples, epochs=task.epochs, batch_size=64, progress=False)

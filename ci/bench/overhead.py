@@ -1,10 +1,9 @@
 """``python -m ci.bench.overhead``: cost of Python around little arithmetic, against PyTorch.
 
 A network of three small layers and a batch of 32 samples, whose arithmetic takes less time than the
-calls that lead to it. To build is to make network, loss, optim method and its state; PyTorch makes
-the state in the first step, and it counts there. A step is forward, loss, backward and update.
-Peers are PyTorch's fused and plain optimizers; the faster counts. A fit races against a loop of the
-same steps in the same precision, by CPU time.
+calls that lead to it. A step is forward, loss, backward and update. Peers are PyTorch's fused and
+plain optimizers; the faster counts. A fit races against a loop of the same steps in the same
+precision, by CPU time.
 """
 
 from __future__ import annotations
@@ -88,27 +87,17 @@ def theirs(optimizer: str, settings: dict[str, Any], x: Any, y: Any) -> Step:
 
 
 def cases() -> Iterator[Case]:
-    """Yield for each method building, building with the first step, and a step."""
+    """Yield for each method a step."""
     import torch
 
     x, y = batch()
     there = torch.from_numpy(x), torch.from_numpy(y)
     for method, name, settings in METHODS:
-
-        def build(method: optim.Method = method) -> Step:
-            return ours(method, x, y)
-
         peers = {
-            way: lambda name=name, all_={**settings, **more}: theirs(name, all_, *there)  # type: ignore[misc]
+            way: theirs(name, {**settings, **more}, *there)
             for way, more in (("fused", {"fused": True}), ("plain", {}))
         }
-        yield Case(f"build/{name}", build, peers)
-        yield Case(
-            f"build and first step/{name}",
-            lambda build=build: build()(),  # type: ignore[misc]
-            {way: lambda peer=peer: peer()() for way, peer in peers.items()},  # type: ignore[misc]
-        )
-        yield Case(f"step/{name}", build(), {way: peer() for way, peer in peers.items()})
+        yield Case(f"step/{name}", ours(method, x, y), peers)
 
 
 #: Trainer.fit against a loop of the same steps: network, shape of a sample, classes, samples of an

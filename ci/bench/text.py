@@ -1,11 +1,11 @@
 """``python -m ci.bench.text``: vectors of texts, against programs made for that.
 
-An encoder of the size of MiniLM (6 layers of 384) or BERT (12 of 768) with random weights, of the
-kind of BERT, MPNet or ModernBERT, and texts of 20 to 400 words. Ours batches texts of the same
-number of tokens. ``a plain loop`` is PyTorch on batches of 32 in the order of texts, padded to the
-longest; ``sorted`` the same in order of lengths, as sentence-transformers does; ``alike`` PyTorch,
-onnxruntime and OpenVINO on the same batches as ours. ``--more`` adds bfloat16, int8 and compiled
-models. Tokenizing is not timed; on one thread the CPU time counts.
+An encoder of the size of MiniLM (6 layers of 384) with random weights, of the kind of BERT, MPNet
+or ModernBERT, and texts of 20 to 400 words. Ours batches texts of the same number of tokens. ``a
+plain loop`` is PyTorch on batches of 32 in the order of texts, padded to the longest; ``sorted``
+the same in order of lengths, as sentence-transformers does; ``alike`` PyTorch, onnxruntime and
+OpenVINO on the same batches as ours. ``--more`` adds bfloat16, int8 and compiled models. Tokenizing
+is not timed; on one thread the CPU time counts.
 
 ``--folder`` compares whole programs with their tokenizers instead: ours and sentence-transformers
 on an encoder's folder. ``--workers 1,2`` embeds on one, then on two processes.
@@ -31,7 +31,6 @@ from daskdl.predict import Predictor
 from daskdl.text.encoder import WORDS, TextHead, batches
 from daskdl.text.folder import read_encoder
 
-SIZES = {"MiniLM": (6, 384, 12, 1536), "BERT": (12, 768, 12, 3072)}
 TOGETHER = 32
 SEED = 7
 
@@ -58,28 +57,27 @@ def padded(ids: list[Ids], order: Any) -> list[tuple[Ids, Ids]]:
     return made
 
 
-def network(kind: str, size: str) -> Any:
-    """Return an encoder of transformers of a kind and size, with random weights."""
+def network(kind: str) -> Any:
+    """Return an encoder of transformers of a kind, with random weights."""
     import transformers
 
-    layers, features, heads, hidden = SIZES[size]
     settings: dict[str, Any] = {
-        "num_hidden_layers": layers, "hidden_size": features, "num_attention_heads": heads,
-        "intermediate_size": hidden,
+        "num_hidden_layers": 6, "hidden_size": 384, "num_attention_heads": 12,
+        "intermediate_size": 1536,
     }  # fmt: skip
     if kind == "ModernBert":
-        settings |= {"intermediate_size": 2 * hidden // 3, "attn_implementation": "sdpa"}
+        settings |= {"intermediate_size": 1024, "attn_implementation": "sdpa"}
     return getattr(transformers, f"{kind}Model")(
         getattr(transformers, f"{kind}Config")(**settings)
     ).eval()
 
 
-def contestants(kind: str, size: str, ids: list[Ids], more: bool) -> dict[str, Callable[[], Any]]:
+def contestants(kind: str, ids: list[Ids], more: bool) -> dict[str, Callable[[], Any]]:
     """Return by its name the work of each contestant on all texts."""
     import torch
 
     torch.manual_seed(SEED)
-    net = network(kind, size)
+    net = network(kind)
     lengths = np.array([len(one) for one in ids])
     alike = [np.stack([ids[i] for i in places]) for places in batches(lengths)]
     with tempfile.TemporaryDirectory() as folder:
@@ -221,7 +219,6 @@ def _Last(net: Any) -> Any:  # noqa: N802  a class whose base is imported late
 def main() -> None:
     """Race the contestants on the texts and print the table."""
     parser = options_of(__doc__, seconds=1.0, threads="1")
-    parser.add_argument("--size", choices=SIZES, default="MiniLM")
     parser.add_argument("--kind", choices=("Bert", "MPNet", "ModernBert"), default="Bert")
     parser.add_argument("--more", action="store_true", help="bfloat16, int8 and compiled")
     parser.add_argument("--folder", type=Path, help="an encoder on disk, instead")
@@ -236,8 +233,8 @@ def main() -> None:
         if options.folder:
             title, works = options.folder.name, programs(options.folder, options.texts)
         else:
-            title = f"{options.kind}, {options.size}"
-            works = contestants(options.kind, options.size, texts(options.texts), options.more)
+            title = f"{options.kind}, MiniLM"
+            works = contestants(options.kind, texts(options.texts), options.more)
         yield Case(title, works.pop("ours"), works, options.texts, "texts")
 
     # Other programs on the machine disturb the CPU time less.

@@ -35,28 +35,24 @@ from daskdl.predict import Predictor
 
 
 def _torch(
-    peer: Any, x: np.ndarray[Any, Any], image: bool, compiled: bool, bf16: bool
-) -> dict[str, Work]:
+    peer: Any, x: np.ndarray[Any, Any], image: bool, bf16: bool, compiled: bool = False
+) -> Work:
     import torch
 
-    tensor, works = torch.from_numpy(x), dict[str, Work]()
-
-    def inferring(net: Any, value: Any) -> Work:
-        def run() -> object:
-            with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-                return net(value)
-
-        return run
-
+    tensor = torch.from_numpy(x)
     if image:
         form = torch.channels_last
         peer, tensor = peer.to(memory_format=form), tensor.contiguous(memory_format=form)
-    works["PyTorch"] = inferring(peer, tensor)
     if compiled:
         torch._dynamo.reset()
         torch._inductor.config.freezing = True
-        works["torch.compile"] = inferring(torch.compile(peer), tensor)
-    return works
+        peer = torch.compile(peer)
+
+    def run() -> object:
+        with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            return peer(tensor)
+
+    return run
 
 
 def _opencv(model: bytes, threads: int, x: np.ndarray[Any, Any]) -> Work:
@@ -85,14 +81,16 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     if int8:
         return _int8(network, module, model, peer, (x, rows), batch, threads)
     predictor = Predictor(module, batch_size=batch, threads=threads, precision=options.precision)
-    peers: dict[str, Callable[[], dict[str, Work]]] = {
-        "onnxruntime": lambda: {"onnxruntime": partial(by_onnxruntime(model, threads), x)},
-        "OpenVINO": lambda: {
-            "OpenVINO": partial(by_openvino(model, threads, "bf16" if bf16 else "f32", x.shape), x)
-        },
-        "PyTorch": lambda: _torch(peer, x, network.image, options.compile, bf16),
-        "OpenCV": lambda: {"OpenCV": _opencv(model, threads, x)} if network.opencv else {},
+    kind = "bf16" if bf16 else "f32"
+    peers: dict[str, Callable[[], Work]] = {
+        "onnxruntime": lambda: partial(by_onnxruntime(model, threads), x),
+        "OpenVINO": lambda: partial(by_openvino(model, threads, kind, x.shape), x),
+        "PyTorch": lambda: _torch(peer, x, network.image, bf16),
     }
+    if options.compile:
+        peers["torch.compile"] = lambda: _torch(peer, x, network.image, bf16, True)
+    if network.opencv:
+        peers["OpenCV"] = lambda: _opencv(model, threads, x)
     works = _made(network.name, peers)
     works["ours, model.predict"] = lambda: module.predict(
         rows, batch_size=batch, threads=threads, precision=options.precision
@@ -100,16 +98,15 @@ def contestants(network: Inferred, threads: int, batch: int, options: Any) -> Ca
     return Case(f"{network.name}, {batch}", lambda: predictor(rows), works)
 
 
-def _made(network: str, peers: dict[str, Callable[[], dict[str, Work]]]) -> dict[str, Work]:
+def _made(network: str, peers: dict[str, Callable[[], Work]]) -> dict[str, Work]:
     """Return the work of the peers; one that fails is left out with a message."""
     works: dict[str, Work] = {}
     for name, make in peers.items():
         try:
-            works.update(make())
-            for work in works.values():
-                work()
+            work = make()
+            work()
+            works[name] = work
         except Exception as error:
-            works = {key: work for key, work in works.items() if not key.startswith(name)}
             print(f"{network}: without {name}: {str(error).splitlines()[0]}", flush=True)
     return works
 
@@ -134,13 +131,11 @@ def _int8(
     change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
-        "onnxruntime": lambda: {"onnxruntime": partial(by_onnxruntime(qdq, threads), x)},
-        "onnxruntime, QOperator": lambda: {
-            "onnxruntime, QOperator": partial(by_onnxruntime(qoperator, threads), x)
-        },
-        "OpenVINO": lambda: {"OpenVINO": openvino_int8(model, threads, x)},
-        "PyTorch": lambda: {"PyTorch, x86": torch_int8(peer, x)},
-        "ours, float32": lambda: {"ours, float32": lambda: predictors[1](rows)},
+        "onnxruntime": lambda: partial(by_onnxruntime(qdq, threads), x),
+        "onnxruntime, QOperator": lambda: partial(by_onnxruntime(qoperator, threads), x),
+        "OpenVINO": lambda: openvino_int8(model, threads, x),
+        "PyTorch, x86": lambda: torch_int8(peer, x),
+        "ours, float32": lambda: lambda: predictors[1](rows),
     })  # fmt: skip
     return Case(f"{network.name}, {batch}", lambda: predictors[0](rows), works)
 

@@ -11,20 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ci.bench.training.peers import convolution
-
-
-class Side(nn.Module):
-    """A first part, and branches over its output whose channels are concatenated."""
-
-    def __init__(self, first: nn.Module, *branches: nn.Module) -> None:
-        super().__init__()
-        self.first, self.branches = first, nn.ModuleList(branches)
-
-    def forward(self, x: Any) -> Any:
-        """Map (N, C, H, W) to the branches' channels."""
-        x = self.first(x)
-        return torch.cat([branch(x) for branch in self.branches], 1)
+from ci.bench.training.peers import Side, convolution
 
 
 class Sum(nn.Module):

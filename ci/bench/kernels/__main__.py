@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from importlib import import_module
+from collections.abc import Iterable, Iterator
+from pkgutil import resolve_name
 
 from ci.bench.timing import Case, options_of, raced
 
-#: Each is a function ``cases`` of the module ``ci.bench.kernels.<family>``, or ``cases_<family>``
-#: of its module in `MODULES`: () -> iterator of Case.
-FAMILIES = (
-    "conv2d",
-    "optim",
-    "recurrent",
-    "elementwise",
-    "losses",
-    "embedding",
-    "pooling",
-    "norm",
-    "bfloat16",
-    "attention",
-)
-MODULES = {"embedding": "optim", "pooling": "norm", "bfloat16": "attention"}
+#: The function of each family's cases: () -> iterator of Case.
+FAMILIES = {
+    "conv2d": "conv2d:cases",
+    "optim": "optim:cases",
+    "recurrent": "recurrent:cases",
+    "elementwise": "elementwise:cases",
+    "losses": "losses:cases",
+    "embedding": "optim:cases_embedding",
+    "pooling": "norm:cases_pooling",
+    "norm": "norm:cases",
+    "bfloat16": "attention:cases_bfloat16",
+    "attention": "attention:cases",
+}
 
 
-def cases(families: Sequence[str]) -> Iterator[Case]:
+def cases(families: Iterable[str]) -> Iterator[Case]:
     """Yield the cases of some families."""
     for family in families:
-        module = import_module(f"ci.bench.kernels.{MODULES.get(family, family)}")
-        yield from getattr(module, f"cases_{family}" if family in MODULES else "cases")()
+        yield from resolve_name(f"ci.bench.kernels.{FAMILIES[family]}")()
 
 
 def main() -> None:

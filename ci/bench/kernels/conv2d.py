@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +81,7 @@ def _passes(shape: Shape) -> Iterator[Case]:
     }
 
     def peers(function: Callable[..., Any]) -> dict[str, Callable[[], Any]]:
-        def of(layout: str) -> Callable[[], Any]:
-            return lambda: function(*formats[layout])
-
-        return {layout: of(layout) for layout in formats}
+        return {layout: partial(function, *some) for layout, some in formats.items()}
 
     def torch_forward(x: Any, w: Any, dy: Any) -> Any:
         return torch.conv2d(x, w, None, shape.stride, half, 1, shape.groups)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 
@@ -9,14 +11,24 @@ def convlstm(x: Any, h: Any, c: Any, weight_input: Any, weight_state: Any, bias:
     """Return the output of each step of ``x`` (T, N, in, H, W)."""
     import torch
 
-    outputs, pad = [], weight_state.shape[2] // 2
+    pad = weight_state.shape[2] // 2
     frames = torch.conv2d(x.flatten(0, 1), weight_input, bias, padding=weight_input.shape[2] // 2)
-    for frame in frames.unflatten(0, x.shape[:2]):
-        i, f, g, o = (frame + torch.conv2d(h, weight_state, padding=pad)).chunk(4, 1)
+    frames = frames.unflatten(0, x.shape[:2])
+    return convlstm_steps(frames, h, c, partial(torch.conv2d, weight=weight_state, padding=pad))[0]
+
+
+def convlstm_steps(
+    frames: Iterable[Any], h: Any, c: Any, convolve: Callable[[Any], Any]
+) -> tuple[list[Any], tuple[Any, Any]]:
+    """Return the output of each step and the last state; a frame is a convolved input, or None."""
+    outputs = []
+    for frame in frames:
+        gates = convolve(h) if frame is None else frame + convolve(h)
+        i, f, g, o = gates.chunk(4, 1)
         c = f.sigmoid() * c + i.sigmoid() * g.tanh()
         h = o.sigmoid() * c.tanh()
         outputs.append(h)
-    return outputs
+    return outputs, (h, c)
 
 
 def warp(image: Any, flow: Any) -> Any:

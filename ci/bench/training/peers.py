@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as f
 
+from ci.bench.kernels.peers import convlstm_steps
 from daskdl.models.inception import HALVED, MODULES
 
 
@@ -76,22 +77,16 @@ def convolution(below: int, above: int, size: int, stride: int = 1) -> nn.Module
     return nn.Sequential(nn.Conv2d(below, above, size, stride, size // 2), nn.ReLU(inplace=True))
 
 
-class Inception(nn.Module):
-    """Four branches, whose channels are concatenated."""
+class Side(nn.Module):
+    """A first part, and branches over its output whose channels are concatenated."""
 
-    def __init__(self, below: int, one: int, three: Any, five: Any, pooled: int) -> None:
+    def __init__(self, first: nn.Module, *branches: nn.Module) -> None:
         super().__init__()
-        self.branches = nn.ModuleList(
-            [
-                convolution(below, one, 1),
-                nn.Sequential(convolution(below, three[0], 1), convolution(*three, 3)),
-                nn.Sequential(convolution(below, five[0], 1), convolution(*five, 5)),
-                nn.Sequential(nn.MaxPool2d(3, 1, 1), convolution(below, pooled, 1)),
-            ]
-        )
+        self.first, self.branches = first, nn.ModuleList(branches)
 
     def forward(self, x: Any) -> Any:
-        """Map (N, below, H, W) to (N, channels, H, W)."""
+        """Map (N, C, H, W) to the branches' channels."""
+        x = self.first(x)
         return torch.cat([branch(x) for branch in self.branches], 1)
 
 
@@ -103,7 +98,13 @@ def inception_v1(classes: int = 1000) -> nn.Module:
     layers += [convolution(64, 64, 1), convolution(64, 192, 3), lrn, halve]
     below = 192
     for name, (one, three, five, pooled) in MODULES.items():
-        layers.append(Inception(below, one, three, five, pooled))
+        branches = (
+            convolution(below, one, 1),
+            nn.Sequential(convolution(below, three[0], 1), convolution(*three, 3)),
+            nn.Sequential(convolution(below, five[0], 1), convolution(*five, 5)),
+            nn.Sequential(nn.MaxPool2d(3, 1, 1), convolution(below, pooled, 1)),
+        )
+        layers.append(Side(nn.Identity(), *branches))
         below = one + three[1] + five[1] + pooled
         if name in HALVED:
             layers.append(halve)
@@ -164,16 +165,11 @@ class ConvLSTM(nn.Module):
 
     def forward(self, frames: Any, state: Any, steps: int) -> tuple[Any, Any]:
         """Return all outputs (T, N, channels, H, W) and the last state."""
+        parts: Any = [None] * steps
         if frames is not None:
-            frames = self.input(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
-        (h, c), outputs = state, []
-        for t in range(steps):
-            gates = self.state(h) if frames is None else frames[t] + self.state(h)
-            i, forget, g, o = gates.chunk(4, 1)
-            c = forget.sigmoid() * c + i.sigmoid() * g.tanh()
-            h = o.sigmoid() * c.tanh()
-            outputs.append(h)
-        return torch.stack(outputs), (h, c)
+            parts = self.input(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
+        outputs, state = convlstm_steps(parts, *state, self.state)
+        return torch.stack(outputs), state
 
 
 class ConvLSTMForecaster(nn.Module):
