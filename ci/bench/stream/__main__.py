@@ -16,14 +16,14 @@ import multiprocessing
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ci.bench.stream.peers import plain_loop, streamz_drain
+from ci.bench.stream.messages import PARTITIONS, WORDS, send, texts
+from ci.bench.stream.peers import loop, streamz_drain
 from ci.kafka import broker, make_topics, produce, read_all
 from daskdl.cluster import connect
 from daskdl.data.text import Vocabulary
@@ -32,7 +32,7 @@ from daskdl.nn.core.modelfile import save
 from daskdl.stream import Brokers, KafkaSink, KafkaSource, Routes, Stream, text_metadata
 from daskdl.stream.worker.latency import Histogram
 
-PARTITIONS, WORDS, LENGTH, CLASSES = 8, 5000, 32, 10
+LENGTH, CLASSES = 32, 10
 SHARES = 0.25, 0.5, 0.75, 0.9
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -46,26 +46,10 @@ def model_file(folder: Path) -> Path:
     return path
 
 
-def texts(n: int) -> list[bytes]:
-    """Return utterances of 5 to 20 words."""
-    rng = np.random.default_rng(0)
-    return [
-        " ".join(f"w{i}" for i in rng.integers(0, WORDS, rng.integers(5, 21))).encode()
-        for _ in range(n)
-    ]
-
-
 def answered_per_second(servers: str, topic: str) -> float:
     """Return answers per second, by the broker's times of the first and last answer."""
     stamps = [m.timestamp()[1] for ms in read_all(servers, topic).values() for m in ms]
     return (len(stamps) - 1) * 1000 / max(1, max(stamps) - min(stamps))
-
-
-def send(servers: str, topic: str, rate: float, count: int) -> None:
-    """Send ``count`` texts at a rate; run in a separate process."""
-    values = texts(2000)
-    sent = (values[i % 2000] for i in range(count))
-    produce(servers, topic, PARTITIONS, sent, rate, **{"linger.ms": 0})
 
 
 def ours(
@@ -113,19 +97,6 @@ def resources(client: Any) -> dict[str, float]:
 
     usage = np.array(list(client.run(measure).values()))
     return dict(zip(("MB", "threads", "descriptors"), usage.max(0).tolist(), strict=True))
-
-
-def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
-    """Run the simple loop until it has answered ``n`` messages; run in a separate process."""
-    answered, ending = Histogram(), threading.Event()
-
-    def watch() -> None:
-        while answered.counts.sum() < n:
-            ending.wait(0.05)
-        ending.set()
-
-    threading.Thread(target=watch, daemon=True).start()
-    plain_loop(servers, topic, out, model, ending, answered)
 
 
 def main(arguments: list[str] | None = None) -> None:

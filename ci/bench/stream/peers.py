@@ -98,6 +98,19 @@ def plain_loop(
     consumer.close()
 
 
+def loop(servers: str, topic: str, out: str, model: Path, n: int) -> None:
+    """Run the simple loop until it has answered ``n`` messages; run in a separate process."""
+    answered, ending = Histogram(), threading.Event()
+
+    def watch() -> None:
+        while answered.counts.sum() < n:
+            ending.wait(0.05)
+        ending.set()
+
+    threading.Thread(target=watch, daemon=True).start()
+    plain_loop(servers, topic, out, model, ending, answered)
+
+
 _cache: dict[str, Any] = {}
 
 
