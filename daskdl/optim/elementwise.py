@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +28,6 @@ class Elementwise(Grouped):
     def by_element(self) -> bool:
         """Any slice of the vector may be stepped alone."""
         return True
-
-    def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the method itself, which steps any slices."""
-        return self if self.by_element else None
 
     @abstractmethod
     def kernel(self) -> Any:
@@ -92,14 +87,8 @@ class Elementwise(Grouped):
         return self.slots(size)
 
     def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
-        """Step the rows of a table, in place."""
-        self.step_rows_of_group(table, rows, state, at)
-
-    def step_rows_of_group(
-        self, table: Vector, rows: Rows, state: State, at: Step, kind: int = 0
-    ) -> None:
-        """Step some rows of a table in place, at the rate and weight decay of a group."""
-        part, decay = at.groups.rates[kind], self.decay_of(at.groups.decays[kind])
+        """Step the rows of a table, in place, at the rate and weight decay of its group."""
+        (part,), (decay,) = at.groups.rates, map(self.decay_of, at.groups.decays)
         if not part:
             return
         rate = self.rate_at(at.iteration, state) * part

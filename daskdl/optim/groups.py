@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -86,17 +85,6 @@ class Grouped(Scheduled):
     def bound(self, layout: Layout) -> Self:
         """Return the method for a model's parameters without frozen ones."""
         return self
-
-    @abstractmethod
-    def part(self, slices: Sequence[slice]) -> Self | None:
-        """Return the method for adjacent slices; None if it cannot step slices."""
-
-    def step_rows_of_group(
-        self, table: Vector, rows: Rows, state: State, at: Step, kind: int = 0
-    ) -> None:
-        """Step some rows of a table in place, at the rate and weight decay of a group."""
-        self.init_rows(0)  # which raises
-        raise NotImplementedError(f"{type(self).__name__} has to define step_rows_of_group()")
 
     def decay_of(self, of_group: float | None) -> float:
         """Return a group's weight decay: its own, or the method's."""
@@ -208,9 +196,10 @@ class Groups(Method):
         return self.method.init_rows(size)
 
     def step_rows(self, name: str, table: Vector, rows: Rows, state: State, at: Step) -> None:
-        """Step the rows of a table, in place."""
-        kind = dict(self.tables)[name]
-        self.method.step_rows_of_group(table, rows, state, self._at(at), kind)
+        """Step the rows of a table, in place, with the settings of the table's group alone."""
+        kind, groups = dict(self.tables)[name], self._at(at).groups
+        alone = Grouping(None, (groups.rates[kind],), (groups.decays[kind],))
+        self.method.step_rows(name, table, rows, state, at._replace(groups=alone))
 
     def observe(self, state: State, metric: float) -> State:
         """Return the state after a validation."""

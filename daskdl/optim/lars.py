@@ -53,7 +53,7 @@ class LARS(Layerwise):
         """Return the velocity, zeros."""
         return {"velocity": np.zeros(size, np.float32)}
 
-    def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
         """Return the sums of squares of the weights and of the gradient."""
         of_gradient = at.scale * at.scale * self.squares_of(gradient)
         return np.stack([self.squares_of(weights), of_gradient], 1)
@@ -61,7 +61,7 @@ class LARS(Layerwise):
     def stepped(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Stepped:
         """Return new weights and state."""
         parts, decays = self._settings(at.groups)
-        squares = self.squares(weights, gradient, state, at) if self.known is None else None
+        squares = self.terms_at(weights, gradient, state, at) if self.known is None else None
         w, g = self._norms(squares)
         local = np.ones_like(w)
         usual = (w > 0) & (g > 0) & self._adapted()
@@ -121,7 +121,7 @@ class LAMB(Layerwise):
         """Return both moments, zeros."""
         return {"mean": np.zeros(size, np.float32), "square": np.zeros(size, np.float32)}
 
-    def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
         """Return the sums of squares of the weights and of r."""
         back, *_ = self._back(weights, gradient, state, at)
         return np.stack([self.squares_of(weights), self.squares_of(back)], 1)

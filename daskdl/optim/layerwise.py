@@ -66,18 +66,14 @@ class Layerwise(Grouped):
         """Return the first index of each stretch within one parameter and one block."""
         return self._bound()[0].ranges.cut(BLOCK)[0]
 
-    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
-        """Return the sums of squares by stretch, two for each, (G, 2)."""
-        return self.squares(weights, gradient, state, at)
-
     def knowing(self, terms: Norms, row_terms: Sequence[Norms] = ()) -> Self:
         """Return the method with the squared norms of all parameters."""
         layout = self._bound()[0]
         return replace(self, known=tuple(self._by_parameter(terms, layout.ranges).tolist()))
 
     @abstractmethod
-    def squares(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
-        """Return the terms (G, 2)."""
+    def terms_at(self, weights: Vector, gradient: Vector, state: State, at: Step) -> Norms:
+        """Return the sums of squares by stretch, two for each, (G, 2)."""
 
     def squares_of(self, vector: Vector) -> Norms:
         """Return the sum of squares of each stretch within one parameter and one block, (G,)."""

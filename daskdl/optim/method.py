@@ -140,7 +140,7 @@ class Method(Named, ABC):
         """
         return self
 
-    def part(self, slices: Sequence[slice]) -> Method | None:
+    def part(self, slices: Sequence[slice]) -> Self | None:
         """Return the method for adjacent slices of the vector; None if it cannot step slices."""
         return self if self.by_element else None
 
