@@ -11,6 +11,7 @@ from daskdl.kernels.products.matmul import matmul
 from daskdl.names import nearest
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.parameter import Frozen, Parameter, generator, uniform, zeros
+from daskdl.nn.core.structure import replace_module
 from daskdl.nn.linear import Linear
 from daskdl.ops.linear import linear
 from daskdl.tensor import Tensor
@@ -124,7 +125,7 @@ class Adapted(Module, pure=True):
                     f"{', '.join(map(repr, nearest(name, filter(None, inside))))}, found {name!r}"
                 )
         for name, layer in chosen.items():
-            _replace(inside, name, adapters[id(layer)])
+            replace_module(model, name, adapters[id(layer)])
         seen: dict[int, Frozen] = {}
         for name, module in model.modules():
             if not isinstance(module, LoRA) and not any(_under(name, one) for one in trained):
@@ -143,11 +144,11 @@ class Adapted(Module, pure=True):
 
         Do not use this module afterwards.
         """
-        inside, merged = dict(self.model.modules()), dict[int, Linear]()
+        merged = dict[int, Linear]()
         for name, adapter in list(self.adapters()):
             if id(adapter) not in merged:  # several places may share it
                 merged[id(adapter)] = adapter.merge()
-            _replace(inside, name, merged[id(adapter)])
+            replace_module(self.model, name, merged[id(adapter)])
         seen: dict[int, Parameter] = {}
         for _, module in self.model.modules():
             _thaw(module, seen)
@@ -168,16 +169,6 @@ def _ending(layers: dict[str, Linear], target: str) -> dict[str, Linear]:
 
 def _under(name: str, module: str) -> bool:
     return f"{name}.".startswith(f"{module}.")
-
-
-def _replace(inside: dict[str, Module], name: str, new: Module) -> None:
-    """Replace the module that has a dotted name in a model."""
-    parent, _, last = name.rpartition(".")
-    if parent in inside:
-        setattr(inside[parent], last, new)
-        return
-    owner, _, attribute = parent.rpartition(".")  # a member of a list
-    getattr(inside[owner], attribute)[int(last)] = new
 
 
 def _freeze(module: Module, seen: dict[int, Frozen]) -> None:

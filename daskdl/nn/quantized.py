@@ -17,6 +17,7 @@ from daskdl.nn.core.arguments import Sizes, check_last_axis
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.module import Module
 from daskdl.nn.core.parameter import Buffer
+from daskdl.nn.core.structure import replace_module
 from daskdl.nn.linear import Linear
 from daskdl.ops.int8 import has_int8, packed, unpacked
 from daskdl.tensor import Array, Tensor
@@ -191,7 +192,7 @@ class Quantized(Module, pure=True):
                 )
             made = int8_of(cast(Any, module), x_scale, x_zero)
             for other in [n for n, m in modules.items() if m is module]:
-                self.model = made if not other else _with(self.model, other, made)
+                self.model = replace_module(self.model, other, made)
             # The replaced layer may stay as an argument of the model, in its file and its copies.
             for attribute in ("weight", "bias"):
                 vars(module).pop(attribute)
@@ -241,24 +242,3 @@ def takes_int8(module: Any) -> bool:
     if type(module) not in (Conv2d, Linear):
         return False
     return has_int8(module.weight.shape, getattr(module, "groups", 1))
-
-
-def _with(model: Module, name: str, made: Module) -> Module:
-    """Replace the module with this dotted name; return the model."""
-    *path, last = name.split(".")
-    owner: Any = model
-    for part in path:
-        owner = owner[int(part)] if isinstance(owner, (list, tuple)) else getattr(owner, part)
-    if isinstance(owner, (list, tuple)):
-        items = list(owner)
-        items[int(last)] = made
-        whole: Any = type(owner)(items)
-        parent: Any = model
-        for part in path[:-1]:
-            parent = (
-                parent[int(part)] if isinstance(parent, (list, tuple)) else getattr(parent, part)
-            )
-        setattr(parent, path[-1], whole)
-    else:
-        setattr(owner, last, made)
-    return model

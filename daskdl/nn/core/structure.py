@@ -99,6 +99,22 @@ class Structure:
         return self.train(False)
 
 
+def replace_module(model: Any, name: str, new: Any) -> Any:
+    """Replace the module with this dotted name, "" for the model itself; return the model."""
+    if not name:
+        return new
+    parent, _, last = name.rpartition(".")
+    inside = dict(model.modules())
+    if parent in inside:
+        setattr(inside[parent], last, new)
+    else:
+        owner, _, attribute = parent.rpartition(".")  # a member of a list or tuple
+        members = getattr(inside[owner], attribute)
+        replaced = [new if i == int(last) else member for i, member in enumerate(members)]
+        setattr(inside[owner], attribute, type(members)(replaced))
+    return model
+
+
 #: Most modules in the table; the first ones are shown.
 MOST = 60
 
