@@ -11,8 +11,11 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.nn.inference.pending import Pending
-from daskdl.tensor import Array, Tensor, evaluated
+from daskdl.nn.inference.program import memory_order
+from daskdl.nn.inference.running import array_of
+from daskdl.tensor import Tensor, evaluated
 
+array = array_of
 #: Values between nodes: a Tensor, an array (of integers or bools), a list of these (a sequence),
 #: or None (an omitted input).
 Value = Any
@@ -61,11 +64,6 @@ def operator(*names: str, keys: str | None = None) -> Callable[[Operator], Opera
     return register
 
 
-def array(value: Value) -> Array:
-    """Return the array of a value."""
-    return value.data if isinstance(value, Tensor) else np.asarray(value)
-
-
 def shape_of(value: Value) -> tuple[int, ...]:
     """Return a value's shape without computing a tensor."""
     return value.shape if isinstance(value, Tensor) else np.shape(value)
@@ -100,18 +98,6 @@ def axes_of(call: Call, ndim: int, axes_input: Value = None, name: str = "axes")
     return tuple(a % ndim for a in axes)
 
 
-def memory_order(values: Array) -> tuple[int, ...] | None:
-    """Return the order of axes in which an array is contiguous; None if it is C-contiguous.
-
-    Images have channels last in memory: a node's (N, C, H, W) is a view. Elementwise operations use
-    this order, without a copy.
-    """
-    if values.ndim < 3 or values.flags.c_contiguous:
-        return None
-    order = tuple(sorted(range(values.ndim), key=lambda i: -values.strides[i]))
-    return order if values.transpose(order).flags.c_contiguous else None
-
-
 def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -> Any:
     """Call an operation on arrays of one shape in their memory's order."""
     pending = [value for value in values if isinstance(value, Pending)]
@@ -121,8 +107,9 @@ def elementwise(function: Callable[..., Any], *values: Value, **settings: Any) -
         evaluation = None if wrapped is None else evaluated(wrapped, values, settings)
         if evaluation is not None:
             return evaluation
-    order = memory_order(array(values[0]))
-    if order is None or any(memory_order(array(v)) != order for v in values[1:]):
+    ndim, (order, *others) = array(values[0]).ndim, [memory_order(array(v)) for v in values]
+    same = order in (None, tuple(range(ndim))) or ndim < 3
+    if same or order is None or any(other != order for other in others):
         return function(*values, **settings)
     moved = [ops.transpose(v, axes=order) for v in values]
     back = tuple(int(i) for i in np.argsort(order))
