@@ -55,7 +55,7 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
 def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
     """Return pending maxima; if bytes are wanted, they are maxima of bytes."""
     extend = extension(run)
-    windows = _windows(x, **settings)
+    windows = windows_of("max_pool2d", x, **settings)
 
     def compute(joined: Joined) -> Array:
         into = joined.into
@@ -73,15 +73,4 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
 
 
 def _maxima(x: Array, **settings: Any) -> Array:
-    return pooling.maxima_alone(x, _windows(x, **settings))
-
-
-def _windows(
-    x: Any,
-    *,
-    kernel_size: tuple[int, int],
-    stride: tuple[int, int] | None = None,
-    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
-    ceil_mode: bool = False,
-) -> pooling.Windows:
-    return windows_of("max_pool2d", x, kernel_size, stride, pad, ceil_mode)
+    return pooling.maxima_alone(x, windows_of("max_pool2d", x, **settings))

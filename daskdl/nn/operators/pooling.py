@@ -21,6 +21,7 @@ from daskdl.nn.operators.table import (
     shape_of,
 )
 from daskdl.ops.pool.pool_nd import WindowsND
+from daskdl.ops.pool.regions import region_weights
 from daskdl.tensor import Array
 
 
@@ -34,38 +35,27 @@ def windows(call: Call, x: Value) -> WindowsND:
     return WindowsND(kernel, stride, pad, dilation, bool(call.get("ceil_mode", 0)))
 
 
-def _settings(window: WindowsND) -> dict[str, Any]:
-    return {
-        "kernel_size": window.kernel,
-        "stride": window.stride,
-        "pad": window.pad,
-        "dilation": window.dilation,
-        "ceil_mode": window.ceil_mode,
-    }
-
-
-def _plain(window: WindowsND, x: Value) -> bool:
-    """Whether the faster pooling of images without dilation applies."""
-    return (
-        len(window.kernel) == 2
+def _of_images(window: WindowsND, x: Value) -> dict[str, Any] | None:
+    """Return settings of the faster pooling of images without dilation; None where it is unfit."""
+    fits = (
+        len(window.kernel_size) == 2
         and set(window.dilation) == {1}
         and is_float(x)
-        and all(p < k for p, k in zip(window.pad, np.repeat(window.kernel, 2), strict=True))
+        and all(p < k for p, k in zip(window.pad, np.repeat(window.kernel_size, 2), strict=True))
     )
+    settings = window._asdict()
+    del settings["dilation"]
+    return settings if fits else None
 
 
 @operator("MaxPool")
 def max_pool(call: Call, x: Value) -> Value:
     """Return the largest number of each window, and its index."""
     window = windows(call, x)
-    if call.results == 1 and _plain(window, x):
-        return channels_second(
-            ops.max_pool2d(
-                channels_last(x), kernel_size=window.kernel, stride=window.stride, pad=window.pad,
-                ceil_mode=window.ceil_mode,
-            )
-        )  # fmt: skip
-    y, places = ops.max_pool_nd(channels_last(x), **_settings(window))
+    settings = _of_images(window, x)
+    if call.results == 1 and settings is not None:
+        return channels_second(ops.max_pool2d(channels_last(x), **settings))
+    y, places = ops.max_pool_nd(channels_last(x), **window._asdict())
     y, at = channels_second(y), np.moveaxis(places.data, -1, 1)
     lengths = shape_of(x)[2:]
     if call.get("storage_order", 0):
@@ -86,24 +76,21 @@ def _counts(window: WindowsND, lengths: tuple[int, ...], with_padding: bool, dty
         inside = window._replace(pad=(0,) * len(window.pad))
         total = np.zeros((1, *window.sizes(lengths), 1), dtype)
         ones = np.ones((1, *sizes, 1), dtype)
-        y = np.asarray(ops.sum_pool_nd(ones, **_settings(inside)).data)
+        y = np.asarray(ops.sum_pool_nd(ones, **inside._asdict()).data)
         total[tuple(slice(n) for n in y.shape)] = y
         return total[tuple(slice(n) for n in total.shape)]
-    return np.asarray(ops.sum_pool_nd(np.ones((1, *sizes, 1), dtype), **_settings(window)).data)
+    return np.asarray(ops.sum_pool_nd(np.ones((1, *sizes, 1), dtype), **window._asdict()).data)
 
 
 @operator("AveragePool")
 def average_pool(call: Call, x: Value) -> Value:
     """Return the mean of each window, with or without the cells of the padding."""
     window, with_padding = windows(call, x), bool(call.get("count_include_pad", 0))
-    if _plain(window, x):
-        return channels_second(
-            ops.avg_pool2d(
-                channels_last(x), kernel_size=window.kernel, stride=window.stride, pad=window.pad,
-                ceil_mode=window.ceil_mode, count_include_pad=with_padding,
-            )
-        )  # fmt: skip
-    sums = ops.sum_pool_nd(channels_last(x), **_settings(window))
+    settings = _of_images(window, x)
+    if settings is not None:
+        y = ops.avg_pool2d(channels_last(x), **settings, count_include_pad=with_padding)
+        return channels_second(y)
+    sums = ops.sum_pool_nd(channels_last(x), **window._asdict())
     counts = _counts(window, shape_of(x)[2:], with_padding, dtype_of(x))
     return channels_second(ops.divide(sums, np.maximum(counts, 1)))
 
@@ -113,7 +100,7 @@ def lp_pool(call: Call, x: Value) -> Value:
     """Return the p-norm of each window."""
     p = float(call.get("p", 2))
     sums = ops.sum_pool_nd(
-        channels_last(ops.power(ops.abs(x), exponent=p)), **_settings(windows(call, x))
+        channels_last(ops.power(ops.abs(x), exponent=p)), **windows(call, x)._asdict()
     )
     return channels_second(ops.power(sums, exponent=1 / p))
 
@@ -173,44 +160,22 @@ def roi_align(call: Call, x: Value, regions: Value, batches: Value) -> Value:
     pieces = []
     for box, sample in zip(boxes, of, strict=True):
         left, top, right, bottom = (float(v) * scale - 0.5 * half for v in box)
-        tall, wide = bottom - top, right - left
-        if not half:
-            tall, wide = max(tall, 1.0), max(wide, 1.0)
-        down, across = (
-            ratio or max(1, math.ceil(n / m)) for n, m in ((tall, rows), (wide, columns))
-        )
-        ys = top + (np.arange(rows * down) + 0.5) * tall / (rows * down)
-        xs = left + (np.arange(columns * across) + 0.5) * wide / (columns * across)
         image = ops.take(x, index=(int(sample),))
-        a, b = (_interpolation(at, n) for at, n in ((ys, height), (xs, width)))
+        a = region_weights(top, bottom, rows, height, ratio, half)
+        b = region_weights(left, right, columns, width, ratio, half)
         if highest:  # maximum of the four products whose sum would be a point's interpolation
-            pieces.append(_largest(image, a, b, (rows, down, columns, across)))
+            pieces.append(_largest(image, a, b))
             continue
-        a = a.reshape(rows, down, height).mean(1)
-        b = b.reshape(columns, across, width).mean(1)
-        pieces.append(ops.along(ops.along(image, matrix=a, axis=1), matrix=b, axis=2))
+        rows_of = ops.along(image, matrix=a.mean(1), axis=1)
+        pieces.append(ops.along(rows_of, matrix=b.mean(1), axis=2))
     if not pieces:
         return np.zeros((0, channels, rows, columns), images.dtype)
     return ops.stack(*pieces)
 
 
-def _interpolation(at: Array, length: int) -> Array:
-    """Return the weights of pixels at places; zero for places more than a pixel outside."""
-    inside = np.clip(at, 0, length - 1)
-    below = np.minimum(np.floor(inside).astype(np.int64), length - 1)
-    above = np.minimum(below + 1, length - 1)
-    share = inside - below
-    matrix = np.zeros((len(at), length))
-    points = np.arange(len(at))
-    np.add.at(matrix, (points, below), 1 - share)
-    np.add.at(matrix, (points, above), share)
-    matrix[(at < -1) | (at > length)] = 0
-    return matrix
-
-
-def _largest(image: Value, a: Array, b: Array, sizes: tuple[int, int, int, int]) -> Value:
-    rows, down, columns, across = sizes
-    values = array(image)
+def _largest(image: Value, a: Array, b: Array) -> Value:
+    (rows, down), (columns, across), values = a.shape[:2], b.shape[:2], array(image)
+    a, b = (m.reshape(-1, m.shape[-1]) for m in (a, b))
     best: Any = None
     order_a, order_b = (np.argsort(-m, axis=1, kind="stable")[:, :2] for m in (a, b))
     for i in range(order_a.shape[1]):

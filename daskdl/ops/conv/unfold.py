@@ -41,7 +41,7 @@ def unfold(
            [2., 3., 4.]])
     """
     count = _windows("unfold", x.shape, axis, size, stride, pad, dilation)
-    taps = [_tap(x.shape[axis], count, i * dilation - pad[0], stride) for i in range(size)]
+    taps = [tap(x.shape[axis], count, i * dilation - pad[0], stride) for i in range(size)]
     lead: Any = (slice(None),) * axis
     y = np.zeros((*x.shape[:axis], count, size, *x.shape[axis + 1 :]), x.dtype)
     for i, (inside, at) in enumerate(taps):
@@ -79,7 +79,7 @@ def fold(
     shape: tuple[int, ...] = (*windows.shape[:axis], length, *windows.shape[axis + 2 :])
     if _windows("fold", shape, axis, size, stride, pad, dilation) != count:
         raise ShapeError(f"fold: expected windows of an axis of {length}, found {windows.shape}")
-    taps = [_tap(length, count, i * dilation - pad[0], stride) for i in range(size)]
+    taps = [tap(length, count, i * dilation - pad[0], stride) for i in range(size)]
     lead: Any = (slice(None),) * axis
     y: Array = np.zeros(shape, windows.dtype)
     for i, (inside, at) in enumerate(taps):
@@ -119,7 +119,7 @@ def _windows(
     return room // stride + 1
 
 
-def _tap(length: int, count: int, offset: int, stride: int) -> tuple[slice, slice]:
+def tap(length: int, count: int, offset: int, stride: int) -> tuple[slice, slice]:
     """Return the windows that have a tap inside the axis, and the places of these taps."""
     first = max(0, -(offset // stride)) if offset < 0 else 0
     last = min(count, (length - 1 - offset) // stride + 1)

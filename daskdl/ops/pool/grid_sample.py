@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.ops.pool.resample import kernel
 from daskdl.tensor import Array, op
 
 __all__ = ["grid_sample"]
@@ -122,14 +123,8 @@ def _weights(mode: str, at: Array) -> list[tuple[Array, Array, Array]]:
     if mode == "linear":
         ones = np.ones(at.shape)
         return [(first, 1 - share, -ones), (first + 1, share, ones)]
-    a, zeros = -0.75, np.zeros(at.shape)
-    taps = []
-    for k in range(-1, 3):
-        d = np.abs(share - k)
-        near = ((a + 2) * d - (a + 3)) * d**2 + 1
-        far = ((d - 5) * d + 8) * d * a - 4 * a
-        taps.append((first + k, np.where(d <= 1, near, far), zeros))
-    return taps
+    zeros = np.zeros(at.shape)
+    return [(first + k, kernel("cubic", np.abs(share - k), -0.75), zeros) for k in range(-1, 3)]
 
 
 def _zeros(at: Array, n: int, align_corners: bool) -> tuple[Array, Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
+from daskdl.ops.conv.unfold import tap
 from daskdl.tensor import Array, op
 
 __all__ = ["max_pool_nd", "sum_pool_nd"]
@@ -23,7 +24,7 @@ class WindowsND(NamedTuple):
     ``pad`` are the cells before and behind each axis in turn.
     """
 
-    kernel: tuple[int, ...]
+    kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     pad: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -34,7 +35,7 @@ class WindowsND(NamedTuple):
         counts = []
         for i, n in enumerate(lengths):
             before, behind = self.pad[2 * i : 2 * i + 2]
-            room = n + before + behind - (self.kernel[i] - 1) * self.dilation[i] - 1
+            room = n + before + behind - (self.kernel_size[i] - 1) * self.dilation[i] - 1
             step = self.stride[i]
             count = (-(-room // step) if self.ceil_mode else room // step) + 1
             if self.ceil_mode and (count - 1) * step >= n + before:
@@ -45,18 +46,13 @@ class WindowsND(NamedTuple):
     def taps(self, lengths: tuple[int, ...]) -> Iterator[tuple[tuple[slice, ...], ...]]:
         """Yield, for each cell of a window, slices of the windows and of x that meet there."""
         sizes = self.sizes(lengths)
-        for cell in itertools.product(*map(range, self.kernel)):
+        for cell in itertools.product(*map(range, self.kernel_size)):
             inside, at = [slice(None)], [slice(None)]
             for i, n in enumerate(lengths):
-                offset, step = cell[i] * self.dilation[i] - self.pad[2 * i], self.stride[i]
-                first = max(0, -(offset // step))
-                last = min(sizes[i], (n - 1 - offset) // step + 1)
-                last = max(first, last)
-                start = first * step + offset
-                inside.append(slice(first, last))
-                at.append(slice(start, start + max(0, (last - first - 1) * step + 1), step))
-                if last == first:
-                    at[-1] = slice(0, 0)
+                offset = cell[i] * self.dilation[i] - self.pad[2 * i]
+                parts = tap(n, sizes[i], offset, self.stride[i])
+                inside.append(parts[0])
+                at.append(parts[1])
             yield tuple(inside), tuple(at)
 
 
@@ -148,13 +144,13 @@ def sum_pool_nd(
 
 def _check(name: str, x: Array, windows: WindowsND) -> tuple[int, ...]:
     lengths: tuple[int, ...] = x.shape[1:-1]
-    wanted: list[Any] = [windows.kernel, windows.stride, windows.dilation, windows.pad[::2]]
+    wanted: list[Any] = [windows.kernel_size, windows.stride, windows.dilation, windows.pad[::2]]
     if x.ndim < 3 or any(len(part) != len(lengths) for part in wanted):
         raise ShapeError(
             f"{name}: expected x (N, ..., C) and a window with its axes, found {x.shape} and "
-            f"kernel_size {windows.kernel}, stride {windows.stride}, pad {windows.pad}"
+            f"kernel_size {windows.kernel_size}, stride {windows.stride}, pad {windows.pad}"
         )
-    if min(*windows.kernel, *windows.stride, *windows.dilation) < 1 or min(windows.pad) < 0:
+    if min(*windows.kernel_size, *windows.stride, *windows.dilation) < 1 or min(windows.pad) < 0:
         raise SettingsError(
             f"{name}: expected kernel_size, stride and dilation of at least 1 and pad of at least "
             f"0, found {windows}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
@@ -112,30 +114,30 @@ def _image(operation: str, x: Array) -> tuple[int, int, int, int]:
 
 def windows_of(
     operation: str,
-    x: Array,
-    size: tuple[int, int],
-    stride: tuple[int, int] | None,
-    pad: tuple[int, int, int, int],
-    ceil_mode: bool,
+    x: Any,
+    kernel_size: tuple[int, int],
+    stride: tuple[int, int] | None = None,
+    pad: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ceil_mode: bool = False,
 ) -> Windows:
     """Check an operation's settings and return its windows."""
     _, height, width, _ = _image(operation, x)
-    stride = size if stride is None else stride
-    for name, values in (("kernel_size", size), ("stride", stride)):
+    stride = kernel_size if stride is None else stride
+    for name, values in (("kernel_size", kernel_size), ("stride", stride)):
         if min(values) < 1:
             raise SettingsError(f"{operation}: {name}: expected at least 1, found {values}")
-    (top, bottom, left, right), (kh, kw) = pad, size
+    (top, bottom, left, right), (kh, kw) = pad, kernel_size
     if min(pad) < 0 or max(top, bottom) >= kh or max(left, right) >= kw:
         raise SettingsError(
-            f"{operation}: pad: expected 0 or more and less than kernel_size {size}, found {pad}"
-            "; pad less, or take a larger window"
+            f"{operation}: pad: expected 0 or more and less than kernel_size {kernel_size}, found "
+            f"{pad}; pad less, or take a larger window"
         )
     down, across = stride
     windows = Windows((kh, kw), (down, across), (top, bottom, left, right), ceil_mode)
     if min(windows.size(height, width)) < 1:
         raise ShapeError(
-            f"{operation}: x: expected images that hold a window {size} with padding {pad}, found "
-            f"shape {x.shape}"
+            f"{operation}: x: expected images that hold a window {kernel_size} with padding {pad}, "
+            f"found shape {x.shape}"
             "; pad more, or take a smaller window"
         )
     return windows

@@ -120,7 +120,9 @@ def roi_align(
     corners = regions[:, 1:].astype(np.float64) * scale - (0.5 if aligned else 0.0)
     matrices = [
         [
-            _samples(*(corner[k], corner[k + 2]), count, length, samples, aligned).astype(x.dtype)
+            region_weights(corner[k], corner[k + 2], count, length, samples, aligned)
+            .mean(1)
+            .astype(x.dtype)
             for k, count, length in ((1, size[0], x.shape[1]), (0, size[1], x.shape[2]))
         ]
         for corner in corners
@@ -141,16 +143,19 @@ def roi_align(
     return y, lambda dy: (lambda: to_images(dy), None)
 
 
-def _samples(
+def region_weights(
     start: float, stop: float, count: int, length: int, samples: int, aligned: bool
 ) -> Array:
-    """Return the matrix (count, length) of means over points from ``start`` to ``stop``."""
+    """Return the weights of pixels, (count, points, length), at points from ``start`` to ``stop``.
+
+    Points more than a pixel outside have none.
+    """
     reach = stop - start if aligned else max(stop - start, 1.0)
     each = samples if samples > 0 else max(int(np.ceil(reach / count)), 1)
     at = start + (np.arange(count * each) + 0.5) * reach / (count * each)
     weights = linear_weights(at, length)
     weights[(at < -1) | (at > length)] = 0
-    return weights.reshape(count, each, length).mean(1)
+    return weights.reshape(count, each, length)
 
 
 def _check(operation: str, x: Array, regions: Any, size: tuple[int, int], scale: float) -> Array:

@@ -237,7 +237,7 @@ def weights(
     total = np.zeros(len(at))
     for k in range(math.ceil(2 * reach) + 2):
         ids = first + k
-        share = _kernel(mode, np.abs(at - ids) * scale, cubic)
+        share = kernel(mode, np.abs(at - ids) * scale, cubic)
         inside = (ids >= 0) & (ids < length)
         share = np.where(inside | (not exclude_outside), share, 0)
         total += share
@@ -255,7 +255,8 @@ def _nearest(at: Array, how: str) -> Array:
     return np.ceil(at - 0.5)
 
 
-def _kernel(mode: str, distance: Array, a: float) -> Array:
+def kernel(mode: str, distance: Array, a: float) -> Array:
+    """Return the weights of elements at distances: linear, or cubic with the parameter ``a``."""
     if mode == "linear":
         return np.maximum(0, 1 - distance)
     near = ((a + 2) * distance - (a + 3)) * distance**2 + 1
