@@ -53,25 +53,28 @@ class OperationLoss(Loss):
     Prediction and target have one shape, unless a loss documents another. Subclasses name the
     operation; its settings are the constructor's arguments, kept as attributes, or fields of the
     class. ``several`` is the number of predictions in a tuple; 0 means one prediction without a
-    tuple. ``value``, the loss of two small arrays, becomes the example in the docstring.
+    tuple. ``targets=0`` means that there is no target. ``value``, the loss of two small arrays,
+    becomes the example in the docstring.
     """
 
     _operation: ClassVar[Callable[..., Any]]
     _settings: ClassVar[tuple[str, ...]]
     _several: ClassVar[int]
+    _targets: ClassVar[int]
 
     def __init_subclass__(
         cls,
         *,
         operation: Callable[..., Any] | None = None,
         several: int = 0,
+        targets: int = 1,
         value: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
         if operation is not None:
-            cls._operation, cls._several = staticmethod(operation), several
-            cls._settings = keep_fields(cls)
+            cls._operation, cls._settings = staticmethod(operation), keep_fields(cls)
+            cls._several, cls._targets = several, targets
         if value is not None:
             prediction = "np.array([[1.0, 2.0]], np.float32)"
             target = "np.array([[1.5, 1.0]], np.float32)"
@@ -79,12 +82,14 @@ class OperationLoss(Loss):
             lines = (f"prediction = {prediction}", f"target = {target}", call)
             add_example(cls, "\n".join(f">>> {line}" for line in lines) + f"\n{value}")
 
-    def forward(self, prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
+    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
         """Compare a prediction with its target."""
-        several = self._several
+        several, targets = self._several, (target,) * self._targets
         predictions = parts(self, prediction, several) if several else (prediction,)
         settings = {name: getattr(self, name) for name in self._settings}
-        return type(self)._operation(*predictions, target, **settings, sample_weight=sample_weight)
+        return type(self)._operation(
+            *predictions, *targets, **settings, sample_weight=sample_weight
+        )
 
 
 def parts(loss: Loss, prediction: Any, n: int) -> tuple[Any, ...]:

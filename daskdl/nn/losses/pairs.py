@@ -135,8 +135,10 @@ class CosineEmbeddingLoss(OperationLoss, operation=ops.cosine_embedding, several
     margin: float = 0.0
 
 
-class TripletMarginLoss(Loss):
+class TripletMarginLoss(OperationLoss, operation=ops.triplet, several=3, targets=0):
     """Triplets: the anchor's distance to the positive minus that to the negative, plus a margin.
+
+    A prediction is (anchor, positive, negative), arrays (N, D); there is no target.
 
     Parameters
     ----------
@@ -153,20 +155,9 @@ class TripletMarginLoss(Loss):
     0.5858
     """
 
-    def __init__(self, margin: float = 1.0, p: float = 2.0, swap: bool = False) -> None:
-        self.margin = margin
-        self.p = p
-        self.swap = swap
-
-    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
-        """Compare (anchor, positive, negative), arrays (N, D); there is no target."""
-        return ops.triplet(
-            *parts(self, prediction, 3),
-            margin=self.margin,
-            p=self.p,
-            swap=self.swap,
-            sample_weight=sample_weight,
-        )
+    margin: float = 1.0
+    p: float = 2.0
+    swap: bool = False
 
 
 class MultipleNegativesLoss(Loss):

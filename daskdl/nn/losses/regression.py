@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from daskdl.nn.losses.loss import Loss, OperationLoss, parts
+from daskdl.nn.losses.loss import OperationLoss
 from daskdl.ops import losses as ops
-from daskdl.tensor import Tensor
 
 __all__ = [
     "GaussianKLLoss",
@@ -102,8 +99,10 @@ class KLDivLoss(OperationLoss, operation=ops.kl_divergence, value=-2.8918):
     log_target: bool = False
 
 
-class GaussianKLLoss(Loss):
+class GaussianKLLoss(OperationLoss, operation=ops.gaussian_kl, several=2, targets=0):
     """Divergence of normal distributions from the standard normal, for variational autoencoders.
+
+    A prediction is (mean, log of the variance), arrays (N, ..., D); there is no target.
 
     Examples
     --------
@@ -111,7 +110,3 @@ class GaussianKLLoss(Loss):
     >>> float(nn.GaussianKLLoss()((zeros, zeros)))
     0.0
     """
-
-    def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
-        """Take (mean, log of the variance), two arrays (N, ..., D); there is no target."""
-        return ops.gaussian_kl(*parts(self, prediction, 2), sample_weight=sample_weight)
