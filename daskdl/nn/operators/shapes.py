@@ -148,17 +148,13 @@ def pad(call: Call, x: Value, pads: Value = None, value: Value = None, axes: Val
     for i, axis in enumerate(chosen):
         around[axis] = (widths[i], widths[i + len(chosen)])
     mode = call.get("mode", "constant")
-    if mode == "wrap":
+    if mode == "wrap" or (values.dtype.kind == "f" and mode == "reflect"):  # any width, as in numpy
         for axis, (before, behind) in enumerate(around):
             if before or behind:
-                ids = np.arange(-before, array(x).shape[axis] + behind) % array(x).shape[axis]
-                x = ops.take(x, index=(slice(None),) * axis + (ids,))
-        return x
-    if values.dtype.kind == "f" and mode == "reflect":  # any width, as in numpy
-        for axis, (before, behind) in enumerate(around):
-            if before or behind:
-                n = array(x).shape[axis]
-                ids = np.abs((np.arange(-before, n + behind) + n - 1) % max(1, 2 * (n - 1)) - n + 1)
+                n = values.shape[axis]
+                ids = np.arange(-before, n + behind)
+                turn = (ids + n - 1) % max(1, 2 * (n - 1))
+                ids = ids % n if mode == "wrap" else np.abs(turn - n + 1)
                 x = ops.take(x, index=(slice(None),) * axis + (ids,))
         return x
     return ops.pad(x, widths=around, value=values.dtype.type(fill), mode=mode)

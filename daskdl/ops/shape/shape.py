@@ -176,15 +176,6 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
     around = [(max(0, a), max(0, b)) for a, b in widths]
     cut = x[inner]
     place = tuple(slice(a, a + n) for n, (a, _) in zip(cut.shape, around, strict=True))
-    if mode == "constant":
-        y = np.pad(cut, around, constant_values=value)
-
-        def backward(dy: Array):
-            dx = np.zeros_like(x)
-            dx[inner] = dy[place]
-            return (dx,)
-
-        return y, backward
     if mode == "reflect" and any(
         max(pair) >= n for n, pair in zip(cut.shape, around, strict=True) if max(pair)
     ):
@@ -192,27 +183,25 @@ def pad(x: Array, *, widths: Sequence[tuple[int, int]], value: float = 0.0, mode
             f"pad: expected to reflect less than x has, {cut.shape}, found {widths}"
             "; pad less, or with mode 'edge'"
         )
-    y = np.empty([n + a + b for n, (a, b) in zip(cut.shape, around, strict=True)], x.dtype)
-    y[place] = cut
-    # Source and target of each repeated element, by axis: corners repeat borders.
-    borders: list[tuple[tuple[Any, ...], tuple[Any, ...]]] = []
-    for axis, (n, (before, behind)) in enumerate(zip(cut.shape, around, strict=True)):
-        sources = np.pad(np.arange(before, before + n), (before, behind), mode=mode)  # type: ignore[call-overload]
-        for k in (*range(before), *range(before + n, len(sources))):
-            lead = (slice(None),) * axis
-            borders.append(((*lead, int(sources[k])), (*lead, k)))
-            source, to = borders[-1]
-            y[to] = y[source]
+    values: dict[str, Any] = {"constant_values": value} if mode == "constant" else {}
+    y = np.pad(cut, around, mode=mode, **values)  # type: ignore[call-overload]
 
-    def add_back(dy: Array):
+    def add_back(dy: Array) -> Array:
+        """Add the gradients of borders to those of their sources; corners repeat borders."""
         dy = dy.copy()
-        for source, to in reversed(borders):
-            dy[source] += dy[to]
+        for axis, (before, behind) in reversed(list(enumerate(around))):
+            n, rows = cut.shape[axis], np.moveaxis(dy, axis, 0)
+            sources = np.pad(np.arange(before, before + n), (before, behind), mode=mode)  # type: ignore[call-overload]
+            for k in reversed((*range(before), *range(before + n, len(sources)))):
+                rows[sources[k]] += rows[k]
+        return dy
+
+    def backward(dy: Array):
         dx = np.zeros_like(x)
-        dx[inner] = dy[place]
+        dx[inner] = (dy if mode == "constant" else add_back(dy))[place]
         return (dx,)
 
-    return y, add_back
+    return y, backward
 
 
 def _fold(x: Array, block: int) -> Array:
