@@ -89,26 +89,21 @@ def watched(model: Structure, watcher: Watcher) -> Iterator[None]:
 
 def arrays(value: Any) -> Iterator[Any]:
     """Yield the arrays of a module's input or result: tensors, arrays, or several."""
-    if isinstance(value, Tensor):
-        yield value.data
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from arrays(part)
-    elif isinstance(value, Mapping):
-        yield from arrays(tuple(value.values()))
-    elif hasattr(value, "dtype"):
-        yield value
+    return (part.data if isinstance(part, Tensor) else part for part in _parts(value))
 
 
 def bytes_of(value: Any) -> Iterator[int]:
     """Yield the size of each array of a module's result, computed or not."""
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            yield from bytes_of(part)
-    elif isinstance(value, Mapping):
-        yield from bytes_of(tuple(value.values()))
+    return (math.prod(part.shape) * part.dtype.itemsize for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the tensors and arrays of a value, which may hold several."""
+    if isinstance(value, (tuple, list, Mapping)):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _parts(part)
     elif hasattr(value, "dtype"):
-        yield math.prod(value.shape) * value.dtype.itemsize
+        yield value
 
 
 _pass = threading.local()

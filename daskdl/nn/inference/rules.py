@@ -9,7 +9,6 @@ in every pass which operations run: there is no graph that could differ from it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -160,8 +159,11 @@ def batch_norm(
     if isinstance(x, Pending) and x.waiting and x.axes is None and x.joined.bare:
         result = x.use().with_(x.joined._replace(norm=norm))
     else:
-        compute = _normalised(run, used(x), norm)
-        result = Pending(compute, extension(run), tuple(x.shape), x.dtype, Joined(norm=norm))
+        used(x)
+        result = Pending(
+            lambda joined: _norm_of(run, array_of(x), norm, joined),
+            extension(run), tuple(x.shape), x.dtype, Joined(norm=norm),
+        )  # fmt: skip
     if residual is not None:
         with_residual = _added(result, residual)
         if with_residual is None:
@@ -170,16 +172,8 @@ def batch_norm(
     return result.use().with_(result.joined._replace(low=0.0)) if relu else result
 
 
-def _normalised(run: Pass, x: Any, norm: Norm) -> Callable[[Joined], Array]:
-    """Return a function that computes a norm and the steps joined with it in one pass."""
-
-    def compute(joined: Joined) -> Array:
-        return _norm_of(run, array_of(x), norm, joined)
-
-    return compute
-
-
 def _norm_of(run: Pass, x: Array, norm: Norm, joined: Joined) -> Array:
+    """Return a norm and the steps joined with it, computed in one pass."""
     key = "norm", run.prepared.key(*norm[:4]), norm.eps
     lanes = run.prepared.get(key, lambda: _lanes(norm))
     return run.call(_normalise, lanes, x, joined.residual, joined.low, joined.high)
@@ -312,16 +306,8 @@ def _limits(x: Any, low: float, high: float) -> Any:
     return x.use().with_(before._replace(low=limits[0], high=limits[1]))
 
 
-@rule(ops.relu)
-def relu(run: Pass, x: Any) -> Any:
-    """Join a ReLU."""
-    return _limits(x, 0.0, np.inf)
-
-
-@rule(ops.relu6)
-def relu6(run: Pass, x: Any) -> Any:
-    """Join a ReLU6."""
-    return _limits(x, 0.0, 6.0)
+rule(ops.relu)(lambda run, x: _limits(x, 0.0, np.inf))
+rule(ops.relu6)(lambda run, x: _limits(x, 0.0, 6.0))
 
 
 @rule(ops.clip)
