@@ -110,26 +110,6 @@ def test_flat_of_a_child_takes_over_and_the_parent_finds_its_views_again():
     assert (model.flat[9:17] == 1).all()
 
 
-def test_replaced_data_and_new_layers_are_found():
-    model = Tower()
-    size = model.flat.size
-    model.scale.data = np.array([9], np.float32)
-    assert model.flat[0] == 9
-    model.branches.append(nn.Linear(3, 2))
-    assert model.flat.size == size + 8
-
-
-def test_layers_that_were_taken_away_are_no_longer_in_flat():
-    model = nn.Sequential(nn.Linear(3, 2, seed=0), nn.Linear(2, 4, seed=1))
-    assert model.flat.size == 8 + 12
-    model.layers.pop()
-    assert model.flat.size == model.flat_grad.size == 8
-    model.load_flat(np.zeros(8, "f4"))
-    assert not model[0].weight.data.any()
-    model.layers.clear()
-    assert model.flat.size == model.flat_grad.size == 0
-
-
 def test_a_shared_layer_is_listed_once():
     model = Tied()
     assert [name for name, _ in model.named_parameters()] == ["first.weight", "first.bias"]

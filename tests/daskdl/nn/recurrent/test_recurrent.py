@@ -16,15 +16,8 @@ def equal_layers(torch, kind, layers, both, **how):
     """Return our layer and PyTorch's with the same weights."""
     ours = getattr(nn, kind)(3, 4, layers, both, seed=0, **how)
     theirs = getattr(torch.nn, kind)(3, 4, layers, batch_first=True, bidirectional=both, **how)
-    for name, other in theirs.named_parameters():
-        kind_of, _, place = name.partition("_l")
-        if kind != "GRU" and kind_of == "bias_hh":
-            other.data.zero_()  # ours has one bias, the sum
-            continue
-        mine = {"weight_ih": "weight_input", "weight_hh": "weight_state"}.get(kind_of)
-        mine = mine or {"bias_ih": "bias_input", "bias_hh": "bias_state"}[kind_of]
-        mine = mine if kind == "GRU" or "weight" in mine else "bias"
-        other.data = torch.tensor(getattr(ours, f"{mine}_{place}").data.copy())
+    state = {name: array.numpy() for name, array in theirs.state_dict().items()}
+    ours.load_state_dict(state, names="torch")
     return ours, theirs
 
 

@@ -14,7 +14,7 @@ from daskdl import ops
 from daskdl.errors import ShapeError
 from daskdl.tensor import Tensor
 from tests.daskdl.gradients import check_gradient, normal
-from tests.daskdl.recurrence import arguments, convlstm_arguments, trajgru_arguments
+from tests.daskdl.recurrence import SUMS, arguments, convlstm_arguments, trajgru_arguments
 
 
 def test_backward_direction_is_forward_of_the_reversed_sequence():
@@ -106,9 +106,9 @@ def test_final_state_is_the_last_step(operation):
     assert {state.shape for state in states} == {(2, 5, 6, 2)}
 
 
-@of_images
+@pytest.mark.parametrize("operation", [*SUMS, *IMAGES])
 def test_a_wrong_argument_is_named(operation):
-    right = list(IMAGES[operation]())
+    right = list(arguments(operation) if operation in SUMS else IMAGES[operation]())
     for k in range(len(right)):
         wrong = right.copy()
         wrong[k] = wrong[k][..., None]
