@@ -150,9 +150,9 @@ def test_a_module_that_stays_the_same_is_not_searched_again(monkeypatch):
 
 @pytest.mark.parametrize("change", [
     lambda model: model.layers.reverse(),
-    lambda model: model.layers.pop(),
+    lambda model: model.layers.pop(0),
     lambda model: model.layers.clear(),
-    lambda model: model.add(nn.Linear(3, 2, seed=1)),
+    lambda model: model.layers.append(nn.Linear(3, 2, seed=1)),
     lambda model: setattr(model[0], "bias", nn.Parameter(np.ones(2))),
     lambda model: setattr(model[0], "more", nn.Parameter(np.ones(3))),
     lambda model: delattr(model[1], "bias"),
