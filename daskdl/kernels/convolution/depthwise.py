@@ -16,7 +16,7 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, load, store, whole
+from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, load, repeated, store, whole
 from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of
 
@@ -162,46 +162,38 @@ def _channels(
     kind = ir.VectorType(number, lanes) if lanes > 1 else number
     nothing = ir.Constant(kind, [0.0] * lanes if lanes > 1 else 0.0)
     width, step = lanes * size, whole(lanes * vectors * size)
-    before = builder.block
-    head, outer = builder.append_basic_block("more"), builder.append_basic_block("channels")
-    inner, outside = builder.append_basic_block("summand"), builder.append_basic_block("finish")
-    after = builder.append_basic_block("done")
+    before, head = builder.block, builder.append_basic_block("more")
+    channels, after = builder.append_basic_block("channels"), builder.append_basic_block("done")
     builder.branch(head)
 
     builder.position_at_end(head)
     offset = builder.phi(I64)
     offset.add_incoming(start, before)
     following = builder.add(offset, step)
-    builder.cbranch(builder.icmp_signed("<=", following, end), outer, after)
+    builder.cbranch(builder.icmp_signed("<=", following, end), channels, after)
 
-    builder.position_at_end(outer)
-    builder.branch(inner)
+    builder.position_at_end(channels)
 
-    builder.position_at_end(inner)
-    remaining, pair = builder.phi(I64), builder.phi(BYTE)
-    remaining.add_incoming(count, outer)
-    pair.add_incoming(pairs, outer)
-    sums = [[builder.phi(kind) for _ in range(vectors)] for _ in places]
-    a, b = (
-        builder.gep(builder.inttoptr(load(builder, pair, 8 * i, I64, 8), BYTE), [offset])
-        for i in range(2)
-    )
-    totals = [list(row) for row in sums]
-    for i in range(vectors):
-        factor = load(builder, b, i * width, kind, size)
+    def summand(_, pair, *sums):
+        a, b = (
+            builder.gep(builder.inttoptr(load(builder, pair, 8 * i, I64, 8), BYTE), [offset])
+            for i in range(2)
+        )
+        factors = [load(builder, b, i * width, kind, size) for i in range(vectors)]
+        totals = []
         for row, place in enumerate(places):
-            value = load(builder, builder.gep(a, [place]), i * width, kind, size)
-            product = builder.fmul(value, factor, flags=("contract",))
-            totals[row][i] = builder.fadd(sums[row][i], product, flags=("contract",))
-            sums[row][i].add_incoming(nothing, outer)
-            sums[row][i].add_incoming(totals[row][i], inner)
-    rest = builder.sub(remaining, whole(1))
-    remaining.add_incoming(rest, inner)
-    pair.add_incoming(builder.gep(pair, [whole(16)]), inner)
-    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, outside)
+            pixel = builder.gep(a, [place])
+            for i, factor in enumerate(factors):
+                value = load(builder, pixel, i * width, kind, size)
+                product = builder.fmul(value, factor, flags=("contract",))
+                total = sums[row * vectors + i]
+                totals.append(builder.fadd(total, product, flags=("contract",)))
+        return [builder.gep(pair, [whole(16)]), *totals]
 
-    builder.position_at_end(outside)
-    for target, results in zip(targets, totals, strict=True):
+    first = [pairs, *[nothing] * len(places) * vectors]
+    _, *totals = repeated(builder, count, first, summand)
+    for row, target in enumerate(targets):
+        results = totals[row * vectors : (row + 1) * vectors]
         place = builder.gep(target, [offset])
         for i, total in enumerate(results):
             if finish:

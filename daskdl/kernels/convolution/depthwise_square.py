@@ -11,9 +11,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I64, load, store, whole
+from daskdl.kernels.runtime.llvm import BYTE, I64, load, repeated, store, whole
 
 #: A multiple of ``LANES`` on any processor.
 WIDEST = 16
@@ -48,60 +49,37 @@ def _products(context, like, table, count, channels, near, far, gradients, targe
         number = context.get_data_type(signature.args[0].dtype)
         size = 4 if signature.args[0].dtype == types.float32 else 8
         _, table, count, channels, near, far, gradients, target, step = args
-        kind, nothing = ir.VectorType(number, LANES), whole(0)
+        kind = ir.VectorType(number, LANES)
         starts = builder.inttoptr(table, BYTE)
         rows = [builder.inttoptr(load(builder, starts, 8 * i, I64, 8), BYTE) for i in range(3)]
-        end = builder.mul(channels, whole(size))
-        before, outer = builder.block, builder.append_basic_block("channels")
-        inner, finish = builder.append_basic_block("window"), builder.append_basic_block("finish")
-        after = builder.append_basic_block("done")
-        builder.branch(outer)
+        vectors = builder.sdiv(channels, whole(LANES))
+        with cgutils.for_range(builder, vectors) as loop:
+            offset = builder.mul(loop.index, whole(LANES * size))
+            above = [builder.gep(row, [offset]) for row in rows]
+            below = builder.gep(builder.inttoptr(gradients, BYTE), [offset])
+            to = builder.gep(builder.inttoptr(target, BYTE), [offset])
+            places = [builder.gep(to, [builder.mul(step, whole(i))]) for i in range(9)]
+            old = [load(builder, place, 0, kind, size) for place in places]
+            left = [load(builder, row, 0, kind, size) for row in above]
+            middle = [load(builder, builder.gep(row, [near]), 0, kind, size) for row in above]
 
-        builder.position_at_end(outer)
-        offset = builder.phi(I64)
-        above = [builder.gep(row, [offset]) for row in rows]
-        below = builder.gep(builder.inttoptr(gradients, BYTE), [offset])
-        to = builder.gep(builder.inttoptr(target, BYTE), [offset])
-        places = [builder.gep(to, [builder.mul(step, whole(i))]) for i in range(9)]
-        old = [load(builder, place, 0, kind, size) for place in places]
-        left = [load(builder, row, 0, kind, size) for row in above]
-        middle = [load(builder, builder.gep(row, [near]), 0, kind, size) for row in above]
-        builder.branch(inner)
+            def window(_, here, there, *values):
+                factor = load(builder, builder.gep(below, [there]), 0, kind, size)
+                following = builder.add(here, near)
+                sums, totals = values[:9], []
+                right = [
+                    load(builder, builder.gep(row, [following]), 0, kind, size) for row in above
+                ]
+                for i, row in enumerate(zip(values[9:12], values[12:], right, strict=True)):
+                    for j, value in enumerate(row):
+                        product = builder.fmul(value, factor, flags=("contract",))
+                        totals.append(builder.fadd(sums[3 * i + j], product, flags=("contract",)))
+                return [following, builder.add(there, far), *totals, *values[12:], *right]
 
-        builder.position_at_end(inner)
-        rest, here, there = (builder.phi(I64) for _ in range(3))
-        known = [[builder.phi(kind) for _ in range(2)] for _ in range(3)]
-        sums = [builder.phi(kind) for _ in range(9)]
-        factor = load(builder, builder.gep(below, [there]), 0, kind, size)
-        following = builder.add(here, near)
-        totals = []
-        for i, row in enumerate(above):
-            values = [*known[i], load(builder, builder.gep(row, [following]), 0, kind, size)]
-            for j, value in enumerate(values):
-                product = builder.fmul(value, factor, flags=("contract",))
-                totals.append(builder.fadd(sums[3 * i + j], product, flags=("contract",)))
-            for phi, first, new in zip(known[i], (left[i], middle[i]), values[1:], strict=True):
-                phi.add_incoming(first, outer)
-                phi.add_incoming(new, inner)
-        fewer = builder.sub(rest, whole(1))
-        for phi, first, new in [
-            (rest, count, fewer),
-            (here, near, following),
-            (there, nothing, builder.add(there, far)),
-            *zip(sums, old, totals, strict=True),
-        ]:
-            phi.add_incoming(first, outer)
-            phi.add_incoming(new, inner)
-        builder.cbranch(builder.icmp_signed(">", fewer, nothing), inner, finish)
-
-        builder.position_at_end(finish)
-        for total, place in zip(totals, places, strict=True):
-            store(builder, total, place, 0, size)
-        behind = builder.add(offset, whole(LANES * size))
-        offset.add_incoming(nothing, before)
-        offset.add_incoming(behind, finish)
-        builder.cbranch(builder.icmp_signed("<", behind, end), outer, after)
-        builder.position_at_end(after)
+            first = [near, whole(0), *old, *left, *middle]
+            _, _, *totals = repeated(builder, count, first, window)
+            for total, place in zip(totals[:9], places, strict=True):
+                store(builder, total, place, 0, size)
         return context.get_dummy_value()
 
     return signature, generate

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.finish import kinds, write_finished
 from daskdl.kernels.products.microkernel import LANES
-from daskdl.kernels.runtime.llvm import BYTE, I64, load, store, whole
+from daskdl.kernels.runtime.llvm import BYTE, load, store, whole
 
 Matrix = NDArray[np.float64]
 
@@ -143,50 +143,43 @@ def tile_transform(matrix: Matrix, add: bool = False, finishes: bool = False) ->
             between = cgutils.alloca_once(builder, ir.ArrayType(vector, out_side * in_side))
             between = builder.bitcast(between, BYTE)
             width = LANES * size
-            before, loop = builder.block, builder.append_basic_block("channels")
-            after = builder.append_basic_block("done")
-            end = builder.mul(n, whole(size))
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            offset = builder.phi(I64)
-            offset.add_incoming(whole(0), before)
+            with cgutils.for_range(builder, builder.sdiv(n, whole(LANES))) as loop:
+                offset = builder.mul(loop.index, whole(width))
 
-            def place(start: Any, row: Any, i: int, column: Any, j: int) -> Any:
-                total = builder.add(start, offset)
-                total = builder.add(total, builder.mul(row, whole(i)))
-                total = builder.add(total, builder.mul(column, whole(j)))
-                return builder.inttoptr(total, BYTE)
+                def place(start: Any, row: Any, i: int, column: Any, j: int) -> Any:
+                    total = builder.add(start, offset)
+                    total = builder.add(total, builder.mul(row, whole(i)))
+                    total = builder.add(total, builder.mul(column, whole(j)))
+                    return builder.inttoptr(total, BYTE)
 
-            for j in range(in_side):
-                column = [
-                    load(builder, place(source, source_row, i, source_column, j), 0, vector, size)
-                    for i in range(in_side)
-                ]
-                results = apply(matrix, [_Vector(builder, value) for value in column])
-                for i, result in enumerate(results):
-                    store(builder, result.value, between, (i * in_side + j) * width, size)
-            for i in range(out_side):
-                row = [
-                    load(builder, between, (i * in_side + j) * width, vector, size)
-                    for j in range(in_side)
-                ]
-                results = apply(matrix, [_Vector(builder, value) for value in row])
-                if finishes:
-                    places = [
-                        (place(target, target_row, i, target_column, j), offset)
-                        for j in range(out_side)
+                for j in range(in_side):
+                    column = [
+                        load(
+                            builder, place(source, source_row, i, source_column, j), 0, vector, size
+                        )
+                        for i in range(in_side)
                     ]
-                    write_finished(builder, [r.value for r in results], places, rest)
-                    continue
-                for j, result in enumerate(results):
-                    to = place(target, target_row, i, target_column, j)
-                    if add:
-                        result = _Vector(builder, load(builder, to, 0, vector, size)) + result
-                    store(builder, result.value, to, 0, size)
-            following = builder.add(offset, whole(width))
-            offset.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, end), loop, after)
-            builder.position_at_end(after)
+                    results = apply(matrix, [_Vector(builder, value) for value in column])
+                    for i, result in enumerate(results):
+                        store(builder, result.value, between, (i * in_side + j) * width, size)
+                for i in range(out_side):
+                    row = [
+                        load(builder, between, (i * in_side + j) * width, vector, size)
+                        for j in range(in_side)
+                    ]
+                    results = apply(matrix, [_Vector(builder, value) for value in row])
+                    if finishes:
+                        places = [
+                            (place(target, target_row, i, target_column, j), offset)
+                            for j in range(out_side)
+                        ]
+                        write_finished(builder, [r.value for r in results], places, rest)
+                        continue
+                    for j, result in enumerate(results):
+                        to = place(target, target_row, i, target_column, j)
+                        if add:
+                            result = _Vector(builder, load(builder, to, 0, vector, size)) + result
+                        store(builder, result.value, to, 0, size)
             return context.get_dummy_value()
 
         return signature, generate

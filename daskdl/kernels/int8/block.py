@@ -27,6 +27,7 @@ from daskdl.kernels.runtime.llvm import (
     changed_if,
     lanes_below,
     load,
+    repeated,
     store,
     whole,
 )
@@ -154,72 +155,41 @@ def _summed(
     depth: Any, b: Any, starts: list[Any], depthwise: bool, mask: Any,
 ) -> list[Any]:  # fmt: skip
     """Generate the sums of ``ROWS`` rows, row by row, or their depthwise sums."""
-    vectors, before = len(starts), builder.block
-    outer, inner, between, after = (
-        builder.append_basic_block(name) for name in ("segment", "word", "next_segment", "result")
-    )
-    firsts = starts * ROWS
-    start = builder.inttoptr(table, BYTE)
-    panel = builder.inttoptr(b, BYTE)
-    builder.branch(outer)
-
-    builder.position_at_end(outer)
-    count, entry, at_b = builder.phi(I64), builder.phi(BYTE), builder.phi(BYTE)
-    before_segment = [builder.phi(words.kind) for _ in firsts]
-    rows = [load(builder, entry, 8 * i, I64, 8) for i in range(ROWS)]
-    lines = [builder.inttoptr(builder.add(row, shift), BYTE) for row in rows]
-    builder.branch(inner)
-
-    builder.position_at_end(inner)
-    k, place = builder.phi(I64), builder.phi(BYTE)
-    totals, sums = [builder.phi(words.kind) for _ in firsts], []
-    parts = parts_of(words.way)
-    right = [
-        [
-            load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)
-            for part in range(1 if depthwise else parts)  # depthwise, a word has one number
-        ]
-        for v in range(vectors)
-    ]
+    vectors, parts = len(starts), parts_of(words.way)
     bytes_of_lanes = ir.VectorType(I8, words.lanes)
-    for i, line in enumerate(lines):
-        if not depthwise:
-            word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, I32, 1)
-            left_words = [words.left(builder, all_lanes(builder, words.kind, word))] * vectors
-        else:
-            each = [
-                load(builder, line, v * words.lanes, bytes_of_lanes, 1, mask)
+
+    def segment(_, entry, at_b, *sums):
+        rows = [load(builder, entry, 8 * i, I64, 8) for i in range(ROWS)]
+        lines = [builder.inttoptr(builder.add(row, shift), BYTE) for row in rows]
+
+        def summand(k, place, *sums):
+            totals = []
+            right = [
+                [
+                    load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)
+                    for part in range(1 if depthwise else parts)  # depthwise, a word has one number
+                ]
                 for v in range(vectors)
             ]
-            left_words = [words.left(builder, builder.zext(number, words.kind)) for number in each]
-        for v, column in enumerate(right):
-            sums.append(words.add(builder, totals[i * vectors + v], left_words[v], column))
-    following = builder.add(k, whole(1))
-    next_b = builder.gep(place, [whole(4 * COLUMNS * parts)])
-    builder.cbranch(builder.icmp_signed("<", following, depth), inner, between)
+            for i, line in enumerate(lines):
+                if not depthwise:
+                    word = load(builder, builder.gep(line, [builder.mul(k, whole(4))]), 0, I32, 1)
+                    left = [words.left(builder, all_lanes(builder, words.kind, word))] * vectors
+                else:
+                    each = [
+                        load(builder, line, v * words.lanes, bytes_of_lanes, 1, mask)
+                        for v in range(vectors)
+                    ]
+                    left = [words.left(builder, builder.zext(x, words.kind)) for x in each]
+                for v, column in enumerate(right):
+                    totals.append(words.add(builder, sums[i * vectors + v], left[v], column))
+            return [builder.gep(place, [whole(4 * COLUMNS * parts)]), *totals]
 
-    builder.position_at_end(between)
-    rest = builder.sub(count, whole(1))
-    next_entry = builder.gep(entry, [step])
-    builder.cbranch(builder.icmp_signed(">", rest, whole(0)), outer, after)
+        after = repeated(builder, depth, [at_b, *sums], summand)
+        return [builder.gep(entry, [step]), *after]
 
-    for phi, first, new in [
-        (count, segments, rest),
-        (entry, start, next_entry),
-        (at_b, panel, next_b),
-        *zip(before_segment, firsts, sums, strict=True),
-    ]:
-        phi.add_incoming(first, before)
-        phi.add_incoming(new, between)
-    for phi, first, new in [
-        (k, whole(0), following),
-        (place, at_b, next_b),
-        *zip(totals, before_segment, sums, strict=True),
-    ]:
-        phi.add_incoming(first, outer)
-        phi.add_incoming(new, inner)
-    builder.position_at_end(after)
-    return sums
+    first = builder.inttoptr(table, BYTE), builder.inttoptr(b, BYTE), *starts * ROWS
+    return repeated(builder, segments, [*first], segment)[2:]
 
 
 def _read(builder: ir.IRBuilder, words: Words, table: Any, shift: Any, starts: list[Any]) -> Any:

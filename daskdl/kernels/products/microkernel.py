@@ -19,7 +19,16 @@ from daskdl.compat.numba_compiler import features
 from daskdl.kernels.products.bfloat16_pair import Pairs, arithmetic
 from daskdl.kernels.products.finish import added_if, kinds, write_finished
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I64, all_lanes, fetch_line, load, store, whole
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    I64,
+    all_lanes,
+    fetch_line,
+    load,
+    repeated,
+    store,
+    whole,
+)
 
 
 def _lanes() -> int:
@@ -83,66 +92,36 @@ def product_of(
             vector = words if pairs is None else pairs.sums
             nothing = ir.Constant(vector, [0.0] * LANES)
             width, free = LANES * size, ("contract",)
-            function, before = builder.function, builder.block
-            outer = function.append_basic_block("segment")
-            inner = function.append_basic_block("summand")
-            between = function.append_basic_block("next_segment")
-            after = function.append_basic_block("result")
-            start, panel = builder.inttoptr(table, BYTE), builder.inttoptr(b, BYTE)
+            panel = builder.inttoptr(b, BYTE)
             state = None if pairs is None else pairs.begin(builder)
-            builder.branch(outer)
 
-            builder.position_at_end(outer)
-            count, entry = builder.phi(I64), builder.phi(BYTE)
-            outer_sums = [builder.phi(vector) for _ in range(halves * rows)]
-            lines = [
-                builder.inttoptr(load(builder, entry, 8 * i, I64, 8), BYTE) for i in range(rows)
-            ]
-            from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, I64, 8)])
-            depth = load(builder, entry, 8 * ROWS + 8, I64, 8)
-            builder.branch(inner)
+            def segment(k, entry, *sums):
+                lines = [
+                    builder.inttoptr(load(builder, entry, 8 * i, I64, 8), BYTE) for i in range(rows)
+                ]
+                from_b = builder.gep(panel, [load(builder, entry, 8 * ROWS, I64, 8)])
+                depth = load(builder, entry, 8 * ROWS + 8, I64, 8)
 
-            builder.position_at_end(inner)
-            remaining, at_a, at_b = builder.phi(I64), builder.phi(I64), builder.phi(BYTE)
-            inner_sums = [builder.phi(vector) for _ in range(halves * rows)]
-            columns = [load(builder, at_b, half * width, words, size) for half in range(halves)]
-            sums = []
-            for i, row in enumerate(lines):
-                factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
-                factors = all_lanes(builder, words, factor)
-                for half, column in enumerate(columns):
-                    total = inner_sums[halves * i + half]
-                    if pairs is None:
-                        product = builder.fmul(factors, column, flags=free)
-                        sums.append(builder.fadd(total, product, flags=free))
-                    else:
-                        sums.append(pairs.add_product(builder, total, factors, column))
-            rest = builder.sub(remaining, whole(1))
-            next_a, next_b = builder.add(at_a, a_step), builder.gep(at_b, [b_step])
-            builder.cbranch(builder.icmp_signed(">", rest, whole(0)), inner, between)
+                def summand(k, at_a, at_b, *sums):
+                    columns = [load(builder, at_b, h * width, words, size) for h in range(halves)]
+                    totals = []
+                    for i, row in enumerate(lines):
+                        factor = load(builder, builder.gep(row, [at_a]), 0, number, size)
+                        factors = all_lanes(builder, words, factor)
+                        for half, column in enumerate(columns):
+                            total = sums[halves * i + half]
+                            if pairs is None:
+                                product = builder.fmul(factors, column, flags=free)
+                                totals.append(builder.fadd(total, product, flags=free))
+                            else:
+                                totals.append(pairs.add_product(builder, total, factors, column))
+                    return [builder.add(at_a, a_step), builder.gep(at_b, [b_step]), *totals]
 
-            builder.position_at_end(between)
-            segments_left = builder.sub(count, whole(1))
-            next_entry = builder.gep(entry, [whole(8 * SEGMENT)])
-            builder.cbranch(builder.icmp_signed(">", segments_left, whole(0)), outer, after)
+                _, _, *totals = repeated(builder, depth, [whole(0), from_b, *sums], summand)
+                return [builder.gep(entry, [whole(8 * SEGMENT)]), *totals]
 
-            for phi, first, following in [
-                (count, segments, segments_left),
-                (entry, start, next_entry),
-                *((phi, nothing, new) for phi, new in zip(outer_sums, sums, strict=True)),
-            ]:
-                phi.add_incoming(first, before)
-                phi.add_incoming(following, between)
-            for phi, first, following in [
-                (remaining, depth, rest),
-                (at_a, whole(0), next_a),
-                (at_b, from_b, next_b),
-                *zip(inner_sums, outer_sums, sums, strict=True),
-            ]:
-                phi.add_incoming(first, outer)
-                phi.add_incoming(following, inner)
-
-            builder.position_at_end(after)
+            first = builder.inttoptr(table, BYTE), *[nothing] * halves * rows
+            _, *sums = repeated(builder, segments, [*first], segment)
             if pairs is not None:
                 pairs.end(builder, state)
 

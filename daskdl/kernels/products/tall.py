@@ -23,6 +23,7 @@ from daskdl.kernels.runtime.llvm import (
     fetch_line,
     lanes_below,
     load,
+    repeated,
     store,
     whole,
 )
@@ -77,40 +78,27 @@ def _block(rows: int, halves: int, narrow: bool) -> Any:
         lines = [builder.inttoptr(place, BYTE) for place in steps(a, a_step)]
         panel = builder.inttoptr(b, BYTE)
         state = None if pairs is None else pairs.begin(builder)
-        before, inner = builder.block, builder.append_basic_block("summand")
-        after = builder.append_basic_block("result")
-        builder.branch(inner)
 
         # All sums stay in registers over the whole depth.
-        builder.position_at_end(inner)
-        k, at_b = builder.phi(whole(0).type), builder.phi(BYTE)
-        totals = [builder.phi(vector) for _ in range(rows * halves)]
-        values = [load(builder, at_b, half * width, words, size) for half in range(halves)]
-        sums = []
-        for i, line in enumerate(lines):
-            place = builder.gep(line, [builder.mul(k, whole(size))])
-            factors = all_lanes(builder, words, load(builder, place, 0, number, size))
-            for half, value in enumerate(values):
-                total = totals[halves * i + half]
-                if pairs is None:
-                    product = builder.fmul(factors, value, flags=("contract",))
-                    sums.append(builder.fadd(total, product, flags=("contract",)))
-                else:
-                    sums.append(pairs.add_product(builder, total, factors, value))
-        place = builder.add(ahead, builder.mul(k, whole(FETCHED)))
-        for line in range(0, FETCHED, LINE):
-            fetch_line(builder, builder.inttoptr(builder.add(place, whole(line)), BYTE))
-        following = builder.add(k, whole(1))
-        for phi, first, new in [
-            (k, whole(0), following),
-            (at_b, panel, builder.gep(at_b, [whole(COLUMNS * size)])),
-            *((phi, nothing, new) for phi, new in zip(totals, sums, strict=True)),
-        ]:
-            phi.add_incoming(first, before)
-            phi.add_incoming(new, inner)
-        builder.cbranch(builder.icmp_signed("<", following, depth), inner, after)
+        def summand(k, at_b, *totals):
+            values = [load(builder, at_b, half * width, words, size) for half in range(halves)]
+            sums = []
+            for i, line in enumerate(lines):
+                place = builder.gep(line, [builder.mul(k, whole(size))])
+                factors = all_lanes(builder, words, load(builder, place, 0, number, size))
+                for half, value in enumerate(values):
+                    total = totals[halves * i + half]
+                    if pairs is None:
+                        product = builder.fmul(factors, value, flags=("contract",))
+                        sums.append(builder.fadd(total, product, flags=("contract",)))
+                    else:
+                        sums.append(pairs.add_product(builder, total, factors, value))
+            place = builder.add(ahead, builder.mul(k, whole(FETCHED)))
+            for line in range(0, FETCHED, LINE):
+                fetch_line(builder, builder.inttoptr(builder.add(place, whole(line)), BYTE))
+            return [builder.gep(at_b, [whole(COLUMNS * size)]), *sums]
 
-        builder.position_at_end(after)
+        _, *sums = repeated(builder, depth, [panel, *[nothing] * rows * halves], summand)
         if pairs is not None:
             pairs.end(builder, state)
         targets = [builder.inttoptr(place, BYTE) for place in steps(y, y_step)]

@@ -105,6 +105,29 @@ def changed_if(
     return results
 
 
+def repeated(
+    builder: ir.IRBuilder, count: Any, starts: list[Any], turn: Callable[..., list[Any]]
+) -> list[Any]:
+    """Generate ``count`` turns, at least one, and return the values after the last.
+
+    ``starts`` are the values before the first; ``turn(k, *values)`` generates the turn with the
+    number ``k``, int64, and returns the values after it.
+    """
+    before, inside = builder.block, builder.append_basic_block("turn")
+    after = builder.append_basic_block("after")
+    builder.branch(inside)
+    builder.position_at_end(inside)
+    phis = [builder.phi(start.type) for start in (whole(0), *starts)]
+    values = turn(*phis)
+    following = builder.add(phis[0], whole(1))
+    for phi, start, value in zip(phis, (whole(0), *starts), (following, *values), strict=True):
+        phi.add_incoming(start, before)
+        phi.add_incoming(value, builder.block)
+    builder.cbranch(builder.icmp_signed("<", following, count), inside, after)
+    builder.position_at_end(after)
+    return values
+
+
 def fetch_line(builder: ir.IRBuilder, place: Any, near: int = 2) -> None:
     """Generate a prefetch of the line at a byte pointer into L2, or into L1 if ``near`` is 3."""
     hint = [ir.Constant(I32, value) for value in (0, near, 1)]  # read, where to, data

@@ -17,7 +17,18 @@ from numba.extending import intrinsic
 from daskdl.kernels.products.bfloat16_pair import Pairs
 from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I32, I64, all_lanes, fma, load, store, whole
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    I32,
+    I64,
+    all_lanes,
+    changed_if,
+    fma,
+    load,
+    repeated,
+    store,
+    whole,
+)
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, multiply_bfloat16
 
 #: Rows that are computed together: a sum takes three registers while its halves are separate.
@@ -44,77 +55,53 @@ def rows_in_order(context, table, count, a, a_step, b, b_step, b_line, c, c_step
 
         places = rows_from(c, c_step)
         state = pairs.begin(builder)
-        start = builder.inttoptr(table, BYTE)
-        old, none = (builder.append_basic_block(name) for name in ("old", "none"))
-        outer, inner, after, end = (
-            builder.append_basic_block(name) for name in ("tile", "pair", "tile_end", "end")
-        )
-        builder.cbranch(add, old, none)
-        builder.position_at_end(old)
-        read = [
-            load(builder, place, v * width, kind, 4) for place in places for v in range(vectors)
-        ]
-        builder.branch(outer)
-        builder.position_at_end(none)
-        builder.branch(outer)
 
-        builder.position_at_end(outer)
-        remaining, entry, tile = builder.phi(I64), builder.phi(BYTE), builder.phi(I64)
-        sums = [builder.phi(kind) for _ in read]
-        behind = load(builder, entry, 0, I64, 8)
-        rows = rows_from(builder.add(a, behind), a_step)
-        panel = builder.inttoptr(tile, BYTE)
-        builder.branch(inner)
-
-        builder.position_at_end(inner)
-        k = builder.phi(I64)
-        parts = [[builder.phi(kind) for _ in read] for _ in range(2)]  # of lower and upper halves
-        line = builder.gep(panel, [builder.mul(k, b_line)])
-        columns = [load(builder, line, v * width, pairs.words, 4) for v in range(vectors)]
-        number = builder.mul(k, whole(4))
-        words = [
-            all_lanes(builder, pairs.words, load(builder, builder.gep(row, [number]), 0, I32, 4))
-            for row in rows
-        ]
-        results = []
-        for part, half in zip(parts, (pairs.lower, pairs.upper), strict=True):
-            factors = [pairs.flushed(builder, half(builder, word)) for word in words]
-            others = [pairs.flushed(builder, half(builder, column)) for column in columns]
-            products = [
-                fma(builder, factors[i // vectors], others[i % vectors], total)
-                for i, total in enumerate(part)
+        def old(values):
+            return [
+                load(builder, place, v * width, kind, 4) for place in places for v in range(vectors)
             ]
-            results.append([pairs.flushed(builder, product) for product in products])
-        following = builder.add(k, whole(1))
-        k.add_incoming(whole(0), outer)
-        k.add_incoming(following, inner)
-        for part, new in zip(parts, results, strict=True):
-            for phi, value in zip(part, new, strict=True):
-                phi.add_incoming(zeros, outer)
-                phi.add_incoming(value, inner)
-        builder.cbranch(builder.icmp_signed("<", following, whole(SIDE)), inner, after)
 
-        builder.position_at_end(after)
-        totals = []
-        for total, lower, upper in zip(sums, *results, strict=True):
-            both = pairs.flushed(builder, builder.fadd(lower, upper))
-            totals.append(pairs.flushed(builder, builder.fadd(pairs.flushed(builder, total), both)))
-        rest = builder.sub(remaining, whole(1))
-        for phi, first, new in [
-            (remaining, count, rest),
-            (entry, start, builder.gep(entry, [whole(8)])),
-            (tile, b, builder.add(tile, b_step)),
-        ]:
-            for block in (old, none):
-                phi.add_incoming(first, block)
-            phi.add_incoming(new, after)
-        for phi, value, new in zip(sums, read, totals, strict=True):
-            phi.add_incoming(value, old)
-            phi.add_incoming(zeros, none)
-            phi.add_incoming(new, after)
-        builder.cbranch(builder.icmp_signed(">", rest, whole(0)), outer, end)
+        def tile(_, entry, at_b, *sums):
+            rows = rows_from(builder.add(a, load(builder, entry, 0, I64, 8)), a_step)
+            panel = builder.inttoptr(at_b, BYTE)
 
-        builder.position_at_end(end)
+            def pair(k, *halves):
+                line = builder.gep(panel, [builder.mul(k, b_line)])
+                columns = [load(builder, line, v * width, pairs.words, 4) for v in range(vectors)]
+                number = builder.mul(k, whole(4))
+                words = [
+                    all_lanes(
+                        builder, pairs.words, load(builder, builder.gep(row, [number]), 0, I32, 4)
+                    )
+                    for row in rows
+                ]
+                results = []
+                for part, half in zip(
+                    (halves[: len(sums)], halves[len(sums) :]), (pairs.lower, pairs.upper),
+                    strict=True,
+                ):  # fmt: skip
+                    factors = [pairs.flushed(builder, half(builder, word)) for word in words]
+                    others = [pairs.flushed(builder, half(builder, column)) for column in columns]
+                    products = [
+                        fma(builder, factors[i // vectors], others[i % vectors], total)
+                        for i, total in enumerate(part)
+                    ]
+                    results += [pairs.flushed(builder, product) for product in products]
+                return results
+
+            halves = repeated(builder, whole(SIDE), [zeros] * 2 * len(sums), pair)
+            totals = []
+            for total, lower, upper in zip(
+                sums, halves[: len(sums)], halves[len(sums) :], strict=True
+            ):
+                both = pairs.flushed(builder, builder.fadd(lower, upper))
+                total = builder.fadd(pairs.flushed(builder, total), both)
+                totals.append(pairs.flushed(builder, total))
+            return [builder.gep(entry, [whole(8)]), builder.add(at_b, b_step), *totals]
+
+        first = changed_if(builder, add, [zeros] * ROWS * vectors, old)
+        start = builder.inttoptr(table, BYTE)
+        _, _, *totals = repeated(builder, count, [start, b, *first], tile)
         pairs.end(builder, state)
         for i, value in enumerate(totals):
             store(builder, value, places[i // vectors], i % vectors * width, 4)
