@@ -119,7 +119,8 @@ def limited(value, low, high):
 
 
 @jit
-def _finish(y, residual, bias, limits):
+def finish_rows(y, residual, bias, limits):
+    """Finish sums (rows, columns) in place; the residual may be None."""
     low, high = limits[0], limits[1]
     for r in range(y.shape[0]):
         for c in range(y.shape[1]):
@@ -134,7 +135,7 @@ def finish_sums(y: Array, finish: Finish) -> None:
     filters = y.shape[-1]
     rows = y.reshape(-1, filters)
     residual = None if finish.residual is y else finish.residual.reshape(-1, filters)
-    over_rows(_finish, (rows, residual), _LEAST, finish.bias, finish.limits)
+    over_rows(finish_rows, (rows, residual), _LEAST, finish.bias, finish.limits)
 
 
 def finish_of(

@@ -32,7 +32,7 @@ from daskdl.kernels.products.microkernel import (
 )
 from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, all_lanes, load, store, whole
+from daskdl.kernels.runtime.llvm import BYTE, all_lanes, load, repeated, store, whole
 from daskdl.kernels.tiles.instructions import BLOCK, SIDE, begin_tiles, end_tiles
 from daskdl.kernels.tiles.panels import Tiles, multiply_rows
 from daskdl.kernels.tiles.trusted import usable
@@ -69,31 +69,19 @@ def multiply_panels(context, like, row, depth, panels, step, target, add):
             builder.inttoptr(builder.add(panels, builder.mul(step, whole(i))), BYTE)
             for i in range(TOGETHER)
         ]
-        before, inner = builder.block, builder.append_basic_block("summand")
-        after = builder.append_basic_block("result")
-        builder.branch(inner)
 
-        builder.position_at_end(inner)
-        k = builder.phi(whole(0).type)
-        totals = [builder.phi(vector) for _ in places]
-        at_a = builder.gep(builder.inttoptr(row, BYTE), [builder.mul(k, whole(size))])
-        factors = all_lanes(builder, vector, load(builder, at_a, 0, number, size))
-        behind, sums = builder.mul(k, whole(COLUMNS * size)), []
-        for i, total in enumerate(totals):
-            place = builder.gep(starts[i // 2], [behind])
-            value = load(builder, place, i % 2 * width, vector, size)
-            product = builder.fmul(factors, value, flags=("contract",))
-            sums.append(builder.fadd(total, product, flags=("contract",)))
-        following = builder.add(k, whole(1))
-        for phi, first, new in [
-            (k, whole(0), following),
-            *((phi, nothing, new) for phi, new in zip(totals, sums, strict=True)),
-        ]:
-            phi.add_incoming(first, before)
-            phi.add_incoming(new, inner)
-        builder.cbranch(builder.icmp_signed("<", following, depth), inner, after)
+        def summand(k, *totals):
+            at_a = builder.gep(builder.inttoptr(row, BYTE), [builder.mul(k, whole(size))])
+            factors = all_lanes(builder, vector, load(builder, at_a, 0, number, size))
+            behind, sums = builder.mul(k, whole(COLUMNS * size)), []
+            for i, total in enumerate(totals):
+                place = builder.gep(starts[i // 2], [behind])
+                value = load(builder, place, i % 2 * width, vector, size)
+                product = builder.fmul(factors, value, flags=("contract",))
+                sums.append(builder.fadd(total, product, flags=("contract",)))
+            return sums
 
-        builder.position_at_end(after)
+        sums = repeated(builder, depth, [nothing] * len(places), summand)
         for value, place in zip(added_if(builder, add, sums, places), places, strict=True):
             store(builder, value, place, 0, size)
         return context.get_dummy_value()
@@ -204,7 +192,7 @@ def _by_panels_of(a, panels, c, more, begin, length):
 
 
 def product(a, panels, c, add, room, soon):
-    """Compute ``c = a @ weights``, or ``c += a @ weights``; see :func:`_by_vectors`."""
+    """Compute ``c = a @ weights``, or ``c += a @ weights``; see :func:`by_vectors`."""
     raise NotImplementedError("for numba functions")
 
 
@@ -212,7 +200,7 @@ def product(a, panels, c, add, room, soon):
 def _product_of(a, panels, c, add, room, soon):
     if isinstance(panels, types.BaseTuple):
         return lambda a, panels, c, add, room, soon: _by_tiles(a, panels, c, add)
-    return lambda a, panels, c, add, room, soon: _by_vectors(a, panels, c, add, room, soon)
+    return lambda a, panels, c, add, room, soon: by_vectors(a, panels, c, add, room, soon, DEPTH)
 
 
 @jit
@@ -247,13 +235,13 @@ def _by_tiles(a, tiles, c, add):
 
 
 @jit
-def _by_vectors(a, panels, c, add, room, soon):
+def by_vectors(a, panels, c, add, room, soon, most):
     """Compute ``c = a @ weights``, or ``c += a @ weights``, inside a numba function.
 
     Panels of the weights (K, M) are from :func:`packed`; they are uint32 for products in bfloat16.
     The rows of a (rows, K) and c (rows, M) are contiguous, but there may be gaps between rows.
     ``room`` is for at least as many rows. ``soon`` is the contiguous array that is read next: it is
-    prefetched while the products are computed.
+    prefetched while the products are computed. Sums go to memory after ``most`` summands.
     """
     table, targets, spare = room
     a = _operand(a, panels)
@@ -264,14 +252,14 @@ def _by_vectors(a, panels, c, add, room, soon):
     entries, places = table.reshape(-1), targets.reshape(-1)
     at_table, at_places, other = address(table), address(targets), targets.shape[1] * ROWS
     line = COLUMNS * size
-    calls = max(1, -(-depth // DEPTH) * panels.shape[0] * groups)
+    calls = max(1, -(-depth // most) * panels.shape[0] * groups)
     ahead, end = address(soon), address(soon) + soon.size * size
     share = -(-soon.size * size // (calls * LINE)) * LINE
     for r in range(groups * ROWS):  # after the last row, repeat it
         row = min(_first(r // ROWS, large) + r % ROWS, rows - 1)
         places[r] = to_c + row * c.strides[0]
         places[other + r] = aside + row * line
-    for begin in range(0, depth, DEPTH):
+    for begin in range(0, depth, most):
         more = add or begin > 0
         for r in range(groups * ROWS):
             entry = r // ROWS * SEGMENT + r % ROWS
@@ -279,10 +267,10 @@ def _by_vectors(a, panels, c, add, room, soon):
             entries[entry] = from_a + row * a.strides[0] + begin * size
         for group in range(groups):
             entries[group * SEGMENT + ROWS] = 0
-            entries[group * SEGMENT + ROWS + 1] = min(DEPTH, depth - begin)
+            entries[group * SEGMENT + ROWS + 1] = min(most, depth - begin)
         first = 0
         if rows == 1:
-            first = _by_panels(a, panels, c, more, begin, min(DEPTH, depth - begin))
+            first = _by_panels(a, panels, c, more, begin, min(most, depth - begin))
         for j in range(first, panels.shape[0]):
             remaining = width - j * COLUMNS
             whole = remaining >= COLUMNS
