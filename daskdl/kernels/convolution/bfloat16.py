@@ -15,12 +15,9 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import bfloat16 as products
 from daskdl.kernels.products import pointwise
 from daskdl.kernels.products.finish import finish_of
-from daskdl.kernels.products.microkernel import COLUMNS, ROWS, SEGMENT, address, multiply
+from daskdl.kernels.products.microkernel import COLUMNS
 from daskdl.kernels.products.packing import packed_weights
-from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import empty, scratch
-from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import least_of, threads
+from daskdl.kernels.runtime.memory import empty
 
 Array = NDArray[np.float32]
 Pairs = NDArray[np.uint32]
@@ -30,8 +27,6 @@ LEAST = 16
 #: Most pairs of a pixel for which blocks of 14 rows are faster than blocks of 6: the start and end
 #: of a block take as long as some twenty summands.
 SHALLOW = 64
-#: Pixels that the gradient to the weights sums together, an even number.
-PIXELS = 256
 
 
 def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
@@ -107,87 +102,6 @@ def weight_gradient(x: Pairs, dy: Pairs, geometry: Geometry, weight: Array) -> A
             for pairs, columns in ((dy, filters), (x, channels))
         )
         return products.outer_product(*both).reshape(weight.shape)
-    dw = np.zeros(weight.shape, np.float32)
-    flat, offsets = dw.reshape(filters, -1), geometry.offsets()
-    panels, n = -(-flat.shape[1] // COLUMNS), threads()
-    if dy.size:
-        words = x.view(np.uint16), dy.view(np.uint16)
-        rooms = (
-            scratch("bfloat16 rows", (n, PIXELS // 2, filters + COLUMNS), np.uint32),
-            scratch("bfloat16 gathered", (n, PIXELS + 1, COLUMNS), np.uint16),
-            scratch("bfloat16 columns", (n, PIXELS // 2, COLUMNS), np.uint32),
-        )
-        least = least_of(2 * dy.size * COLUMNS)
-        sizes = channels, *geometry.stride
-        over_range(_gradients, panels, least, *words, sizes, offsets, flat, *rooms)
-    return dw
-
-
-@jit
-def _gradients(x, dy, sizes, offsets, dw, rows, gathered, columns, which, start, stop):
-    """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * channels)."""
-    rows, gathered, columns = rows[which], gathered[which], columns[which]
-    depth, down, across = sizes
-    filters, length = dw.shape
-    row_bytes = rows.shape[1] * 4
-    height, width, channels = x.shape[1:]
-    flat_dy, all_filters = dy.reshape(-1), dy.shape[3]
-    table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
-    spare = np.empty((ROWS, COLUMNS), dw.dtype)
-    places = np.empty((3, PIXELS), np.int64)
-    pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
-    n, t, u = 0, 0, 0
-    for first in range(0, pixels, PIXELS):
-        count = min(PIXELS, pixels - first)
-        pairs = (count + 1) // 2
-        for p in range(count):
-            row, column = t * down, u * across
-            places[1, p], places[2, p] = row, column
-            places[0, p] = ((n * height + row) * width + column) * channels * 2
-            u += 1
-            if u == dy.shape[2]:
-                u, t = 0, t + 1
-                if t == dy.shape[1]:
-                    t, n = 0, n + 1
-        for r in range(pairs):
-            source = (first + 2 * r) * all_filters
-            last = 2 * r + 1 == count
-            _interleave(
-                flat_dy[source : source + filters],
-                flat_dy[(source if last else source + all_filters) :], last, rows[r],
-            )  # fmt: skip
-        table[ROWS], table[ROWS + 1] = 0, pairs
-        for j in range(start, stop):
-            begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
-            direct._columns(x, 0, depth, offsets, places, count, begin, end, gathered)
-            for r in range(pairs):
-                last = 2 * r + 1 == count
-                _interleave(gathered[2 * r], gathered[2 * r + 1], last, columns[r])
-            whole = end - begin == COLUMNS
-            for group in range(0, filters, ROWS):
-                for i in range(ROWS):
-                    row = min(group + i, filters - 1)
-                    table[i] = address(rows) + row * 4
-                    if whole:
-                        targets[i] = address(dw) + (row * length + begin) * 4
-                    else:
-                        targets[i] = address(spare) + (row - group) * COLUMNS * 4
-                multiply(
-                    rows, address(table), 1, row_bytes, address(columns), COLUMNS * 4,
-                    address(targets), 0, whole,
-                )  # fmt: skip
-                if not whole:
-                    for i in range(min(ROWS, filters - group)):
-                        for c in range(end - begin):
-                            dw[group + i, begin + c] += spare[i, c]
-
-
-@jit
-def _interleave(lower, upper, alone, target):
-    """Write pairs of two rows of words; if ``alone``, the upper ones are zeros."""
-    if alone:
-        for k in range(lower.size):
-            target[k] = lower[k]
-    else:
-        for k in range(lower.size):
-            target[k] = np.uint32(lower[k]) | (np.uint32(upper[k]) << np.uint32(16))
+    dw = direct.weight_gradient(x.view(np.uint16), dy.view(np.uint16), geometry)
+    # A last channel, or filter, without a partner is paired with zeros.
+    return np.ascontiguousarray(dw[:filters, ..., :channels])

@@ -31,7 +31,7 @@ from daskdl.kernels.products.microkernel import (
     multiply_half_and_end,
     multiply_narrow_and_end,
 )
-from daskdl.kernels.products.packing import packed_weights
+from daskdl.kernels.products.packing import interleave, packed_weights
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import over_range
@@ -43,6 +43,8 @@ Array = NDArray[np.floating]
 GROUPS = 16
 #: Pixels that the gradient to the weights sums together; their 16 columns fill a third of L1.
 PIXELS = 192
+#: Pixels of bfloat16 numbers that it sums together, an even number.
+PAIRED = 256
 #: Name of the scratch memory for weights that are packed in each call.
 KEPT = "panels"
 #: Most bytes of the results' gradients at these pixels.
@@ -97,26 +99,33 @@ def input_gradient(dy: Array, weight: Array, geometry: Geometry, dx: Array) -> N
             )  # fmt: skip
 
 
-def weight_gradient(x: Array, dy: Array, geometry: Geometry) -> Array:
-    """Return the gradient to the weights (out, kh, kw, in / groups)."""
+def weight_gradient(x: Any, dy: Any, geometry: Geometry) -> Array:
+    """Return the gradient to the weights (out, kh, kw, in / groups).
+
+    x and dy are floats or, without groups, uint16: bfloat16 numbers, which are summed in pairs of
+    pixels to float32.
+    """
     channels, filters = x.shape[3] // geometry.groups, dy.shape[3] // geometry.groups
-    dw = np.zeros((dy.shape[3], *geometry.kernel, channels), x.dtype)
+    pairs = x.dtype == np.uint16
+    word: Any = np.uint32 if pairs else x.dtype
+    dw = np.zeros((dy.shape[3], *geometry.kernel, channels), np.float32 if pairs else x.dtype)
     offsets = geometry.offsets()
     depth = dw[0].size // len(offsets)
     flat = dw.reshape(len(dw), -1)
     panels = -(-flat.shape[1] // COLUMNS)
     # Pixels whose gradients stay in L2 from one panel to the next.
-    block = max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
+    block = PAIRED if pairs else max(32, min(PIXELS, BLOCK // (dy.shape[3] * dy.itemsize)))
 
-    n = threads()
-    columns = scratch("columns", (n, PIXELS + 1, COLUMNS), x.dtype)
+    n, summands = threads(), block // 2 if pairs else block
+    gathered = scratch("gathered pixels", (n, block + 1, COLUMNS), x.dtype)
+    columns = scratch("columns", (n, summands, COLUMNS), word) if pairs else gathered
     # An extra panel keeps pixels out of the same sets of a cache.
-    rows = scratch("rows", (n, block, -(-filters // COLUMNS) * COLUMNS + COLUMNS), x.dtype)
+    rows = scratch("rows", (n, summands, -(-filters // COLUMNS) * COLUMNS + COLUMNS), word)
     if dy.size:
-        sizes = geometry.groups, depth, *geometry.stride, filters
+        sizes = geometry.groups, depth, *geometry.stride, filters, block
         over_range(
             _gradients, panels, least_of(2 * dy.size // geometry.groups * COLUMNS),
-            x, sizes, offsets, dy, flat, rows, columns,
+            x, sizes, offsets, dy, flat, rows, gathered, columns,
         )  # fmt: skip
     return dw
 
@@ -279,47 +288,56 @@ def _move(spare, count, width, y, behind, targets, add):
 
 
 @jit
-def _gradients(x, sizes, offsets, dy, dw, rows, columns, which, start, stop):
-    groups, depth, down, across, filters = sizes
+def _gradients(x, sizes, offsets, dy, dw, rows, gathered, columns, which, start, stop):
+    groups, depth, down, across, filters, block = sizes
+    rooms = rows[which], gathered[which], columns[which]
     for group in range(groups):
-        plan = group * depth, depth, down, across, group * filters
+        plan = group * depth, depth, down, across, group * filters, block
         of_group = dw[group * filters : (group + 1) * filters]
-        _gradient(x, plan, offsets, dy, of_group, rows[which], columns[which], start, stop)
+        _gradient(x, plan, offsets, dy, of_group, rooms, start, stop)
 
 
 @jit
-def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):
+def _gradient(x, plan, offsets, dy, dw, rooms, start, stop):
     """Add to the panels ``start`` to ``stop`` of ``dw`` (filters, taps * depth)."""
-    first_channel, depth, step_down, step_across, first_filter = plan
-    block, row_bytes = rows.shape[0], rows.shape[1] * x.itemsize
+    first_channel, depth, step_down, step_across, first_filter, block = plan
+    rows, gathered, columns = rooms
+    size, pairs = rows.itemsize, x.itemsize == 2
     filters, length = dw.shape
-    size = x.itemsize
     height, width, channels = x.shape[1:]
     flat_dy, all_filters = dy.reshape(-1), dy.shape[3]
     table, targets = np.empty(SEGMENT, np.int64), np.empty(ROWS, np.int64)
-    spare = np.empty((ROWS, COLUMNS), x.dtype)
+    spare = np.empty((ROWS, COLUMNS), dw.dtype)
     places = np.empty((3, block), np.int64)
     pixels = dy.shape[0] * dy.shape[1] * dy.shape[2]
     n, t, u = 0, 0, 0
     for first in range(0, pixels, block):
         count = min(block, pixels - first)
+        summands = (count + 1) // 2 if pairs else count
         for p in range(count):
             row, column = t * step_down, u * step_across
             places[1, p], places[2, p] = row, column
-            places[0, p] = ((n * height + row) * width + column) * channels * size
-            source, target = (first + p) * all_filters + first_filter, rows[p]
-            part = flat_dy[source : source + filters]
-            for k in range(filters):
-                target[k] = part[k]
+            places[0, p] = ((n * height + row) * width + column) * channels * x.itemsize
             u += 1
             if u == dy.shape[2]:
                 u, t = 0, t + 1
                 if t == dy.shape[1]:
                     t, n = 0, n + 1
-        table[ROWS], table[ROWS + 1] = 0, count
+        for r in range(summands):
+            lower = (first + (2 * r if pairs else r)) * all_filters + first_filter
+            alone = not pairs or 2 * r + 1 == count
+            upper = lower if alone else lower + all_filters
+            interleave(
+                flat_dy[lower : lower + filters], flat_dy[upper : upper + filters], alone, rows[r]
+            )
+        table[ROWS], table[ROWS + 1] = 0, summands
         for j in range(start, stop):
             begin, end = j * COLUMNS, min((j + 1) * COLUMNS, length)
-            _columns(x, first_channel, depth, offsets, places, count, begin, end, columns)
+            _columns(x, first_channel, depth, offsets, places, count, begin, end, gathered)
+            if pairs:
+                for r in range(summands):
+                    alone = 2 * r + 1 == count
+                    interleave(gathered[2 * r], gathered[2 * r + 1], alone, columns[r])
             whole = end - begin == COLUMNS
             for group in range(0, filters, ROWS):
                 for i in range(ROWS):
@@ -330,8 +348,8 @@ def _gradient(x, plan, offsets, dy, dw, rows, columns, start, stop):
                     else:
                         targets[i] = address(spare) + (row - group) * COLUMNS * size
                 multiply(
-                    x, address(table), 1, row_bytes, address(columns), COLUMNS * size,
-                    address(targets), 0, whole,
+                    rows, address(table), 1, rows.shape[1] * size, address(columns),
+                    COLUMNS * size, address(targets), 0, whole,
                 )  # fmt: skip
                 if not whole:
                     for i in range(min(ROWS, filters - group)):

@@ -14,7 +14,7 @@ from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import outer
 from daskdl.kernels.products.bfloat16_pair import ROUNDED, round_numbers
-from daskdl.kernels.products.packing import packed_weights
+from daskdl.kernels.products.packing import interleave, packed_weights
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_range
@@ -150,12 +150,7 @@ def _across(source, target, which, start, stop):
 
 @jit
 def _turn(source, target, which, start, stop):
+    columns, last = target.shape[1], source.shape[0] - 1
     for r in range(start, stop):
-        first, row = source[2 * r], target[r]
-        if 2 * r + 1 < source.shape[0]:
-            second = source[2 * r + 1]
-            for c in range(row.size):
-                row[c] = np.uint32(first[c]) | (np.uint32(second[c]) << np.uint32(16))
-        else:
-            for c in range(row.size):
-                row[c] = first[c]
+        first, second = source[2 * r, :columns], source[min(2 * r + 1, last), :columns]
+        interleave(first, second, 2 * r == last, target[r])

@@ -74,6 +74,17 @@ def transpose(context, like, source, source_step, target, target_step):
 
 
 @jit
+def interleave(lower, upper, alone, target):
+    """Write pairs of two rows of words, or the first row if ``alone``."""
+    if alone:
+        for k in range(lower.size):
+            target[k] = lower[k]
+    else:
+        for k in range(lower.size):
+            target[k] = np.uint32(lower[k]) | (np.uint32(upper[k]) << np.uint32(16))
+
+
+@jit
 def pack(weight, taps, by_input, first, start, stop, panels):
     """Put weights (out, all taps, in) in the order of a product's B, channels to a panel.
 
