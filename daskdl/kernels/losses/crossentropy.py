@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.losses.softmax import least_rows, rows_of
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.elementary import exponential
 from daskdl.kernels.runtime.jit import fastjit, fusedjit, jit
@@ -32,7 +33,7 @@ def gradient(
     :func:`soft`. A row whose factors are 0 gets zeros, even if it is not finite. ``spread`` (rows,)
     are factors of the losses of the soft target ``shared`` (C,), whose gradient is added.
     """
-    rows = _rows(logits)
+    rows = rows_of(logits)
     dtype, result = rows.dtype, empty(rows.shape, rows.dtype)
     numbers, hits = flat(labels, np.int64), flat(factors, dtype)
     others, same = np.zeros(len(rows) if spread is not None else 0, dtype), np.zeros(0, dtype)
@@ -41,7 +42,7 @@ def gradient(
     total = dtype.type(same.sum(dtype=np.float64))
 
     parts = rows, numbers, scales, hits, others, result
-    over_rows(_gradient, parts, _least(rows), same, total)
+    over_rows(_gradient, parts, least_rows(rows), same, total)
     return result.reshape(logits.shape)
 
 
@@ -51,28 +52,28 @@ def soft(logits: Array, targets: Array) -> tuple[NDArray[np.float64], Array]:
     Logits (..., C), targets (rows, C). Scales (rows, 2) are each row's largest number and the
     reciprocal of its sum of exponentials.
     """
-    rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
+    rows, shares = rows_of(logits), rows_of(np.asarray(targets, logits.dtype))
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
 
-    over_rows(_soft, (rows, shares, losses, scales), _least(rows))
+    over_rows(_soft, (rows, shares, losses, scales), least_rows(rows))
     return losses, scales
 
 
 def shared_target(logits: Array, shared: Array, tops: Array) -> NDArray[np.float64]:
     """Return sum(shared * (logits - top)) of each row; shared (C,), tops (rows,)."""
-    rows, result = _rows(logits), np.empty(len(tops))
+    rows, result = rows_of(logits), np.empty(len(tops))
     target, offsets = same_dtype(shared, rows.dtype), flat(tops, rows.dtype)
 
-    over_rows(_shared_target, (rows, offsets, result), _least(rows), target)
+    over_rows(_shared_target, (rows, offsets, result), least_rows(rows), target)
     return result
 
 
 def soft_gradient(logits: Array, targets: Array, scales: Array, factors: Array) -> Array:
     """Return the gradient of ``sum(factors * losses)`` to the logits; targets (rows, C)."""
-    rows, shares = _rows(logits), _rows(np.asarray(targets, logits.dtype))
+    rows, shares = rows_of(logits), rows_of(np.asarray(targets, logits.dtype))
     result, weights = empty(rows.shape, rows.dtype), flat(factors, rows.dtype)
 
-    over_rows(_soft_gradient, (rows, shares, scales, weights, result), _least(rows))
+    over_rows(_soft_gradient, (rows, shares, scales, weights, result), least_rows(rows))
     return result.reshape(logits.shape)
 
 
@@ -81,7 +82,7 @@ def nll(x: Array, labels: Array, shares: Array) -> NDArray[np.float64] | None:
 
     Shares are (rows,), or (1,) for all; a row whose share is 0 gives 0, even if it is not finite.
     """
-    rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
+    rows, numbers, hits = rows_of(x), flat(labels, np.int64), flat(shares, np.float64)
     losses, bad = np.empty(len(rows)), np.zeros(threads(), np.bool_)
     over_range(_nll, len(rows), grain.STREAM, rows, numbers, hits, losses, bad)
     return None if bad.any() else losses
@@ -92,7 +93,7 @@ def nll_gradient(x: Array, labels: Array, shares: Array, factors: Array) -> Arra
 
     Factors are (N,), one for each of N equal stretches of rows, or (1,) for all.
     """
-    rows, numbers, hits = _rows(x), flat(labels, np.int64), flat(shares, np.float64)
+    rows, numbers, hits = rows_of(x), flat(labels, np.int64), flat(shares, np.float64)
     result, each = empty(rows.shape, rows.dtype), flat(factors, np.float64)
     least = grain.least(grain.SUM, rows.shape[1])
     over_range(_nll_back, len(rows), least, numbers, hits, each, result)
@@ -102,15 +103,6 @@ def nll_gradient(x: Array, labels: Array, shares: Array, factors: Array) -> Arra
 def same_dtype(x: Array, dtype: Any) -> Array:
     """Return a contiguous writable copy, so that a kernel is compiled for one kind of array."""
     return np.array(x, dtype, order="C")
-
-
-def _rows(x: Array) -> Array:
-    n = x.size // x.shape[-1] if x.shape[-1] else 0
-    return flat(x).reshape(n, x.shape[-1])
-
-
-def _least(rows: Array) -> int:
-    return grain.least(grain.EXPONENTIAL, rows.shape[1])
 
 
 @fusedjit

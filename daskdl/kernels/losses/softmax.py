@@ -53,10 +53,10 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Ar
     Scales (rows, 2) are each row's largest number and the reciprocal of its sum of exponentials. A
     label outside ``range(C)`` raises a ShapeError.
     """
-    rows, numbers = _rows(logits), flat(labels, np.int64)
+    rows, numbers = rows_of(logits), flat(labels, np.int64)
     losses, scales = np.empty(len(rows)), np.empty((len(rows), 2), logits.dtype)
     bad = np.zeros(threads(), np.bool_)  # of each part
-    over_range(_cross_entropy, len(rows), _least(rows), rows, numbers, losses, scales, bad)
+    over_range(_cross_entropy, len(rows), least_rows(rows), rows, numbers, losses, scales, bad)
     if bad.any():
         classes = logits.shape[-1]
         wrong = int(labels[(labels < 0) | (labels >= classes)].flat[0])
@@ -66,28 +66,30 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[NDArray[np.float64], Ar
 
 def cross_entropy_gradient(logits: Array, labels: Array, scales: Array, factor: float) -> Array:
     """Return the gradient of ``factor * sum(losses)`` to the logits."""
-    rows, numbers = _rows(logits), flat(labels, np.int64)
+    rows, numbers = rows_of(logits), flat(labels, np.int64)
     result = empty(rows.shape, rows.dtype)
     weight = rows.dtype.type(factor)
     parts = rows, numbers, scales, result
-    over_rows(_cross_entropy_back, parts, _least(rows), weight)
+    over_rows(_cross_entropy_back, parts, least_rows(rows), weight)
     return result.reshape(logits.shape)
 
 
-def _rows(x: Array) -> Array:
+def rows_of(x: Array) -> Array:
+    """Return the rows (rows, C) of x (..., C), read-only."""
     n = x.size // x.shape[-1] if x.shape[-1] else 0
     return flat(x).reshape(n, x.shape[-1])
 
 
-def _least(rows: Array) -> int:
+def least_rows(rows: Array) -> int:
+    """Return the least number of rows of a part, if each number takes an exponential."""
     return grain.least(grain.EXPONENTIAL, rows.shape[1])
 
 
 def _by_rows(kernel: Any, *inputs: Array) -> Array:
-    matrices = [_rows(np.asarray(x, inputs[0].dtype)) for x in inputs]
+    matrices = [rows_of(np.asarray(x, inputs[0].dtype)) for x in inputs]
     result = empty(matrices[0].shape, matrices[0].dtype)
 
-    over_rows(kernel, (*matrices, result), _least(result))
+    over_rows(kernel, (*matrices, result), least_rows(result))
     return result.reshape(inputs[0].shape)
 
 

@@ -7,6 +7,7 @@ Most neighbours have the same table of cells (:mod:`daskdl.kernels.pooling.cells
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -62,19 +63,13 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
     The place is row times the kernel's columns plus column, of the first of equal numbers; the last
     NaN wins over all. Its dtype is the smallest unsigned one, uint8 for up to 256 cells.
     """
-    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
-    places = empty(y.shape, np.min_scalar_type(windows.kernel[0] * windows.kernel[1] - 1))
-    source, bounds = flat(x).reshape(x.shape), windows.bounds
-    over_range(_maxima, *_rows(y), source, y, places, bounds)
-    return y, places
+    places = empty(_shape(x, windows), np.min_scalar_type(math.prod(windows.kernel) - 1))
+    return _reduce(x, windows, places, None), places
 
 
 def maxima_alone(x: Array, windows: Windows) -> Array:
     """Return the largest number of each window as :func:`maxima` does, without its place."""
-    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
-    source, bounds = flat(x).reshape(x.shape), windows.bounds
-    over_range(_maxima, *_rows(y), source, y, None, bounds)
-    return y
+    return _reduce(x, windows, None, None)
 
 
 def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, width: int) -> Array:
@@ -85,10 +80,17 @@ def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, wid
 
 def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
     """Return the mean of each window of x (N, H, W, C)."""
-    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), x.dtype)
     shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
-    source, bounds = flat(x).reshape(x.shape), windows.bounds
-    over_range(_means, *_rows(y), source, y, shares, bounds)
+    return _reduce(x, windows, None, shares)
+
+
+def _shape(x: Array, windows: Windows) -> tuple[int, ...]:
+    return len(x), *windows.size(*x.shape[1:3]), x.shape[3]
+
+
+def _reduce(x: Array, windows: Windows, places: Array | None, shares: Array | None) -> Array:
+    y, source = empty(_shape(x, windows), x.dtype), flat(x).reshape(x.shape)
+    over_range(_reduced, *_rows(y), source, y, places, shares, windows.bounds)
     return y
 
 
@@ -147,7 +149,7 @@ def maxima_of_bytes(x: NDArray[np.uint8], windows: Windows) -> NDArray[np.uint8]
 
     It stands for the largest number, since numbers grow with their bytes.
     """
-    y = empty((len(x), *windows.size(*x.shape[1:3]), x.shape[3]), np.uint8)
+    y = empty(_shape(x, windows), np.uint8)
     lines = len(y) * y.shape[1]
     least = least_of(windows.kernel[0] * windows.kernel[1] * y.shape[2] * y.shape[3])
     over_range(_maxima_of_bytes, lines, least, x, y, windows.bounds)
@@ -184,8 +186,8 @@ def _cells(table, part, kw, width, channels):
 
 
 @jit
-def _maxima(x, y, places, bounds, which, start, stop):
-    """Compute rows ``start`` to ``stop`` of all images of y."""
+def _reduced(x, y, places, shares, bounds, which, start, stop):
+    """Compute rows ``start`` to ``stop`` of all images of y: means, or maxima without shares."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
     _, rows, columns, _ = y.shape
@@ -201,29 +203,11 @@ def _maxima(x, y, places, bounds, which, start, stop):
                 before, count = part, _cells(table, part, kw, width, channels)
             source = ((n * height + h) * width + w) * channels
             target = (row * columns + j) * channels
-            largest(x, y, places, table, count, channels, source, target)
-
-
-@jit
-def _means(x, y, shares, bounds, which, start, stop):
-    """Compute rows ``start`` to ``stop`` of all images of y."""
-    kh, kw, down, across, top, left = bounds
-    _, height, width, channels = x.shape
-    _, rows, columns, _ = y.shape
-    table = np.empty((kh * kw, 2), np.int64)
-    before, count = (0, 0, 0, 0), 0
-    for row in range(start, stop):
-        n, i = row // rows, row % rows
-        h = i * down - top
-        for j in range(columns):
-            w = j * across - left
-            part = max(0, -h), min(kh, height - h), max(0, -w), min(kw, width - w)
-            if part != before:
-                before, count = part, _cells(table, part, kw, width, channels)
-            source = ((n * height + h) * width + w) * channels
-            target = (row * columns + j) * channels
-            share = shares[i, j]
-            sum_where(x, y, None, table, count, channels, source, target, share, False)
+            if shares is None:
+                largest(x, y, places, table, count, channels, source, target)
+            else:
+                share = shares[i, j]
+                sum_where(x, y, None, table, count, channels, source, target, share, False)
 
 
 @jit
