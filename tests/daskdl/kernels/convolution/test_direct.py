@@ -31,9 +31,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("geometry", "shape", "filters"), CASES)
-@pytest.mark.parametrize("threads", [1, 2])
-def test_three_passes(geometry, shape, filters, threads):
-    with thread_budget(threads):
+def test_three_passes(geometry, shape, filters):
+    with thread_budget(2):
         check_passes(direct, geometry, shape, filters)
 
 

@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 from numba import njit
 
-from daskdl.kernels.convolution import bfloat16, winograd
+from daskdl.kernels.convolution import winograd
 from daskdl.kernels.convolution import winograd_tiles as tiles
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.convolution.winograd_transforms import apply, scheme, tile_transform
-from daskdl.kernels.products.affine import Affine
-from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.microkernel import LANES, address
-from daskdl.kernels.runtime.precision import computing_in
-from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, draw
 from tests.daskdl.gradients import same_bits
 
@@ -243,55 +238,3 @@ def test_tiles_are_transformed_along_both_axes_and_nothing_else_is_written(dtype
     np.testing.assert_allclose(y[:4, :, : 2 * LANES], expected, rtol=1e-4, atol=1e-4)
     assert (y[4] == 7).all()
     assert (y[..., 2 * LANES :] == 7).all()
-
-
-#: Channels, filters, kernel, stride, padding, side, images.
-SHAPES = [
-    (64, 96, 1, 1, 0, 9, 5),
-    (64, 96, 1, 1, 0, 17, 5),  # more rows than threads share the weights of
-    (33, 40, 1, 2, 0, 9, 5),  # an odd channel, half of a last panel, strides
-    (600, 50, 1, 1, 0, 13, 5),  # two slices of summands
-    (2048, 200, 1, 1, 0, 11, 5),  # weights that do not stay in L2
-    (40, 72, 3, 2, 1, 14, 5),
-    (300, 32, 3, 2, 1, 9, 2),  # several taps between sums that go to memory
-    (600, 32, 3, 2, 1, 9, 2),  # and several such sums for a tap
-    (16, 16, 2, 2, 0, 6, 3),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("residual", [False, True])
-def test_bits_of_training_in_any_batch(shape, residual):
-    channels, filters, k, stride, pad, side, images = shape
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((images, side, side, channels)).astype(np.float32)
-    weight = rng.standard_normal((filters, k, k, channels)).astype(np.float32)
-    bias = rng.standard_normal(filters).astype(np.float32)
-    geometry = Geometry((k, k), (stride, stride), (pad,) * 4)
-    convolved = bfloat16.forward(along(x), weight, geometry, x.shape[1:3])
-    residual = rng.standard_normal(convolved.shape).astype(np.float32) if residual else None
-    expected = np.clip(convolved + bias + (0 if residual is None else residual), 0, 6)
-
-    with computing_in("bf16-pairs"):
-        conv = Convolution(weight, bias, geometry, convolved.shape[2])
-    np.testing.assert_array_equal(conv(x, residual, 0, 6), expected)
-    for start, stop, threads in ((0, 1, 1), (1, 2, 2), (0, images, 2)):
-        part = None if residual is None else residual[start:stop]
-        with thread_budget(threads):
-            np.testing.assert_array_equal(conv(x[start:stop], part, 0, 6), expected[start:stop])
-
-
-@pytest.mark.parametrize(("features", "results"), [(64, 96), (771, 33), (16, 200)])
-def test_rows_of_affine_maps_have_the_same_bits_in_any_batch(features, results):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((700, features)).astype(np.float32)
-    weight = rng.standard_normal((results, features)).astype(np.float32)
-    with computing_in("bf16-pairs"):
-        affine = Affine(weight)
-    whole = affine(x)
-    np.testing.assert_allclose(whole, x @ weight.T, atol=0.01 * np.abs(whole).max())
-    for start, stop in ((0, 1), (5, 12), (20, 35), (40, 300)):
-        for threads in (1, 2):
-            with thread_budget(threads):
-                np.testing.assert_array_equal(affine(x[start:stop]), whole[start:stop])

@@ -18,6 +18,7 @@ from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.matmul import matmul
 from daskdl.kernels.products.pointwise import FEW
 from daskdl.kernels.runtime import mkl
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 
 
@@ -133,23 +134,32 @@ def test_a_result_of_another_dtype_is_converted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("inside", "outside"), [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)])
-@pytest.mark.parametrize("rows", [1, 4, 7, 19, FEW + 5])
-def test_rows_are_finished_and_have_the_same_bits_in_any_batch(inside, outside, rows):
-    rng = np.random.default_rng(rows)
-    x = rng.standard_normal((rows, inside)).astype(np.float32)
-    weight = rng.standard_normal((outside, inside)).astype(np.float32)
-    bias = rng.standard_normal(outside).astype(np.float32)
-    residual = rng.standard_normal((rows, outside)).astype(np.float32)
-    affine = Affine(weight, bias)
+@pytest.mark.parametrize(
+    ("inside", "outside", "precision"),
+    [
+        *((*sizes, "float32") for sizes in [(5, 3), (300, 70), (64, 64), (17, 40), (1024, 40)]),
+        *((*sizes, "bf16-pairs") for sizes in [(64, 96), (771, 33), (16, 200)]),
+    ],
+)
+def test_rows_are_finished_and_have_the_same_bits_in_any_batch(inside, outside, precision):
+    rng = np.random.default_rng(0)
+    x, weight, residual = (
+        rng.standard_normal(s, np.float32)
+        for s in ((FEW + 5, inside), (outside, inside), (FEW + 5, outside))
+    )
+    bias = rng.standard_normal(outside, np.float32)
+    with computing_in(precision):
+        affine = Affine(weight, bias)
+    exact = x.astype(float) @ weight.T + bias
+    tolerance = 1e-4 if precision == "float32" else 0.01 * np.abs(exact).max()
+    np.testing.assert_allclose(affine(x), exact, atol=tolerance)
     result = affine(x, residual, -1, 4)
-    expected = np.clip(x.astype(float) @ weight.T + bias + residual, -1, 4)
-    np.testing.assert_allclose(result, expected, atol=1e-4)
-    for threads in (1, 2):
-        with thread_budget(threads):
-            np.testing.assert_array_equal(affine(x, residual, -1, 4), result)
-            np.testing.assert_array_equal(affine(x[-1:], residual[-1:], -1, 4), result[-1:])
-    np.testing.assert_allclose(affine(x), x.astype(float) @ weight.T + bias, atol=1e-4)
+    np.testing.assert_allclose(result, np.clip(exact + residual, -1, 4), atol=tolerance)
+    for rows in (1, 4, 7, 19, 300, FEW + 5):
+        for threads in (1, 2):
+            with thread_budget(threads):
+                part = affine(x[-rows:], residual[-rows:], -1, 4)
+            np.testing.assert_array_equal(part, result[-rows:])
 
 
 def test_leading_axes_stay():
@@ -190,6 +200,7 @@ def test_without_mkl_no_threads_are_set(monkeypatch):
 STEP = """
 import numpy as np
 from daskdl import nn, ops
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.tensor import Tensor
 with thread_budget(2):

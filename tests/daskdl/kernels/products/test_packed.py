@@ -30,6 +30,7 @@ from daskdl.kernels.products.packed import _first, _large, packed, product, room
 from daskdl.kernels.products.packing import pack
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.threads import thread_budget
+from tests.daskdl.gradients import same_bits
 
 
 @jit
@@ -78,27 +79,23 @@ def test_weights_of_any_layout_are_packed():
 
 
 SIZES = [  # rows of both, columns of either
-    (5000, 512, 200), (5000, 200, 512), (2500, 33, 257), (3001, 64, 64), (60000, 5, 3),
-    (1024, 256, 1000), (1100, 1100, 70), (900, 70, 900), (600, 6, 599), (193, 193, 192),
+    (5000, 512, 200), (2500, 33, 257), (60000, 5, 3), (1024, 256, 1000), (1100, 1100, 70),
+    (193, 193, 192),
 ]  # fmt: skip
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_outer_product_is_numpys(sizes, threads):
+def test_outer_product_is_numpys(sizes):
     k, m, n = sizes
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(k, m)).astype("f4"), rng.normal(size=(k, n)).astype("f4")
     a[k // 2, m - 1], b[k - 1, 0] = np.inf, np.nan
-    with thread_budget(threads):
-        result = outer.product(a, b)
-        again = outer.product(a, b)
+    result = same_bits(lambda: outer.product(a, b), 1, 2, 3, 3)
     assert result.flags.c_contiguous
     with np.errstate(invalid="ignore"):
         expected = a.astype("f8").T @ b.astype("f8")
     np.testing.assert_allclose(result, expected, rtol=0, atol=2e-5 * k**0.5)
-    np.testing.assert_array_equal(result, again)
 
 
 @pytest.mark.slow
@@ -152,8 +149,9 @@ def arrays(images: int, side: int, widths=WIDTHS) -> list[np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("filters", [8, 24, 128, 200])
-@pytest.mark.parametrize(("images", "side"), [(1, 1), (1, 7), (3, 20)])
+@pytest.mark.parametrize(
+    ("images", "side", "filters"), [(1, 1, 24), (1, 7, 200), (3, 20, 8), (3, 20, 128)]
+)
 def test_parts_are_joined_normed_and_convolved(images, side, filters):
     parts, conv = arrays(images, side), convolution(sum(WIDTHS), filters)
     rng = np.random.default_rng(2)
@@ -166,10 +164,8 @@ def test_parts_are_joined_normed_and_convolved(images, side, filters):
         (JoinedConvolution(conv, scale, shift, 0.0, 1.5), normed, (residual, 0.0, np.inf)),
     ):
         expected = conv(x, *more)
-        for threads in (1, 2):
-            with thread_budget(threads):
-                result = joint(*more, *parts)
-            np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)
+        result = same_bits(lambda joint=joint, more=more: joint(*more, *parts))
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -216,20 +212,19 @@ def block(a, b, c, segments, rows, add):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("add", [False, True])
-@pytest.mark.parametrize(("depth", "segments"), [(1, 1), (7, 1), (12, 3), (250, 2)])
-@pytest.mark.parametrize("rows", [1, ROWS - 1, ROWS])
-def test_innermost_product_is_numpys(depth, segments, rows, add, dtype):
+@pytest.mark.parametrize(
+    ("depth", "segments", "rows"),
+    [(1, 1, ROWS), (7, 1, 1), (12, 3, ROWS - 1), (250, 2, ROWS)],
+)
+def test_innermost_product_is_numpys(depth, segments, rows, dtype):
     rng = np.random.default_rng(depth)
     a, b = (rng.normal(size=s).astype(dtype) for s in ((rows, depth), (depth, COLUMNS)))
-    c = np.full((ROWS, COLUMNS + 3), 5, dtype)
-    block(a, b, c, segments, rows, add)
-    np.testing.assert_allclose(
-        c[:rows, 1 : 1 + COLUMNS], a @ b + (5 if add else 0), rtol=1e-4, atol=1e-4
-    )
-    assert (c[rows:] == 5).all()
-    assert (c[:, 0] == 5).all()
-    assert (c[:, 1 + COLUMNS :] == 5).all()
+    for add in (False, True):
+        c = np.full((ROWS, COLUMNS + 3), 5, dtype)
+        block(a, b, c, segments, rows, add)
+        expected = np.full_like(c, 5)
+        expected[:rows, 1 : 1 + COLUMNS] = a @ b + (5 if add else 0)
+        np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("by_input", [False, True])

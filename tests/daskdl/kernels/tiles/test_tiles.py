@@ -19,6 +19,7 @@ from daskdl.kernels.runtime import precision
 from daskdl.kernels.runtime.precision import permitted
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
+from tests.daskdl.convolutions import correlate, correlate_weight_gradient
 
 ROOT = Path(__file__).resolve().parents[4]
 ways = pytest.mark.parametrize("amx", [False, pytest.param(True, marks=pytest.mark.skipif(
@@ -118,25 +119,17 @@ def test_a_convolution_is_one_product_for_each_window(data, amx):
             np.testing.assert_array_equal(y, convolution.forward(along(x), weight, geometry, size))
         one = convolution.forward(along(x[-1:]), weight, geometry, size)
         np.testing.assert_array_equal(one, y[-1:])
-    (top, bottom, left, right), (rows, columns) = pad, dy.shape[1:3]
-    exact, windows = rounded(x).astype(np.float64), rounded(weight).astype(np.float64)
-    image = np.pad(exact, ((0, 0), (top, bottom), (left, right), (0, 0)))
-    slope, results = rounded(dy).astype(np.float64), np.zeros(dy.shape)
-    to_image, to_weight = np.zeros(image.shape), np.zeros(weight.shape)
-    for i in range(kernel[0]):
-        for j in range(kernel[1]):
-            seen = np.s_[
-                :,
-                i * dilation[0] : i * dilation[0] + stride[0] * (rows - 1) + 1 : stride[0],
-                j * dilation[1] : j * dilation[1] + stride[1] * (columns - 1) + 1 : stride[1],
-            ]
-            results += image[seen] @ windows[:, i, j].T
-            to_image[seen] += slope @ windows[:, i, j]
-            to_weight[:, i, j] += np.einsum("nhwo,nhwc->oc", slope, image[seen])
-    to_x = to_image[:, top : top + size[0], left : left + size[1]]
-    for actual, expected in ((y, results), (dx, to_x), (dw, to_weight)):
+    exact, windows, slope = (rounded(a).astype(np.float64) for a in (x, weight, dy))
+    for actual, expected in (
+        (y, correlate(exact, windows, geometry)),
+        (dw, correlate_weight_gradient(exact, slope, geometry)),
+    ):
         scale = 1 + np.abs(expected).max()
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-6 * scale * 10)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=2e-5 * scale)
+    for other in rng.normal(size=(3, *x.shape)):  # dx is the adjoint
+        products = slope * correlate(other, windows, geometry)
+        error = (dx * other).sum() - products.sum()
+        assert abs(error) < 1e-6 * (1 + np.abs(products).sum())
 
 
 def test_a_processor_with_other_sums_is_not_used(monkeypatch, caplog):
