@@ -17,6 +17,7 @@ from tests.daskdl.interop.caffe import files as caffe
 from tests.daskdl.interop.caffe import test_layers as caffe_layers
 from tests.daskdl.interop.keras import files as keras
 from tests.daskdl.interop.keras import test_layers as keras_layers
+from tests.daskdl.interop.onnx.models import run_onnxruntime
 from tests.daskdl.interop.tensorflow import files as tensorflow
 from tests.daskdl.interop.tensorflow import test_operators as operators
 from tests.daskdl.interop.torch7 import files as torch7
@@ -63,12 +64,9 @@ CASES += [(torch7_graph, name) for name in ("batch norm", "tables", "transposed"
 
 @pytest.mark.parametrize(("make", "name"), CASES)
 def test_numbers_of_onnxruntime(tmp_path, make, name):
-    runtime = pytest.importorskip("onnxruntime")
     graph, arrays = make(name)
     onnx.save(graph, tmp_path / "n.onnx")
-    session = runtime.InferenceSession(tmp_path / "n.onnx")
-    names = [i.name for i in session.get_inputs()]
-    (right,) = session.run(None, dict(zip(names, arrays, strict=True)))
+    (right,) = run_onnxruntime(tmp_path / "n.onnx", *arrays)
     np.testing.assert_allclose(graph(*arrays).data, right, atol=2e-5, rtol=1e-5)
 
 

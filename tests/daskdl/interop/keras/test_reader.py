@@ -20,16 +20,17 @@ from tests.daskdl.interop.keras.files import graph, h5, keras, sequential, weigh
 from tests.daskdl.interop.keras.test_layers import parts, positive, w
 
 
+def tensor(name):
+    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
+
+
 def functional(layers, inputs=("x",), output="y", new=True):
     """Return a functional model; ``layers`` are (name, kind, settings, names of inputs)."""
 
     def call(sources):
         if not new:
             return [[name, 0, 0, {}] for name in sources]
-        tensors = [
-            {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
-            for name in sources
-        ]
+        tensors = [tensor(name) for name in sources]
         return {"args": tensors if len(sources) == 1 else [tensors], "kwargs": {"mask": [None]}}
 
     listed = [
@@ -62,10 +63,6 @@ def test_layers_that_merge_inputs(kind, function, new):
     net = graph(h5(functional(layers, ("x", "z"), new=new), {}))
     assert [name for name, *_ in net.inputs] == ["x", "z"]
     np.testing.assert_allclose(net(a, b).data, function(a, np.maximum(b, 0)), atol=1e-6)
-
-
-def tensor(name):
-    return {"class_name": "__keras_tensor__", "config": {"keras_history": [name, 0, 0]}}
 
 
 def operated(kind, call):

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
+
+
+def run_onnxruntime(model, *inputs):
+    """Return onnxruntime's results of a model or of a file; skip without onnxruntime."""
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3
+    # Without VNNI and this option, onnxruntime cuts sums of uint8 and int8 off at 16 bits.
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    model = model if isinstance(model, Path) else model.SerializeToString()
+    session = runtime.InferenceSession(model, options)
+    names = [value.name for value in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
 
 
 def file_of(nodes, inputs, outputs=("y",), constants=None, opset=17, domains=()):

@@ -18,7 +18,7 @@ from daskdl.interop.onnx.graphs import graph_model
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.nn.operators import KEYS, TABLE
 from tests.daskdl.gradients import normal
-from tests.daskdl.interop.onnx.models import file_of
+from tests.daskdl.interop.onnx.models import file_of, run_onnxruntime
 
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 
@@ -229,7 +229,6 @@ VALUES = {
 
 @pytest.mark.parametrize("name", CONTRIB)
 def test_quantised_operators_of_onnxruntime(name):
-    runtime = pytest.importorskip("onnxruntime")
     names, attributes = CONTRIB[name]
     values = {n: VALUES[n] for n in names}
     first = next(n for n in names if values[n].ndim > 1)
@@ -241,8 +240,7 @@ def test_quantised_operators_of_onnxruntime(name):
     model.graph.output[0].type.Clear()
     integers = name not in ("MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DequantizeLinear")
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.UINT8 if integers else FLOAT
-    session = runtime.InferenceSession(model.SerializeToString())
-    (right,) = session.run(None, {first: values[first]})
+    (right,) = run_onnxruntime(model, values[first])
     net = from_proto(model, "m").eval()
     result = net(values[first]).data
     assert result.dtype == right.dtype

@@ -11,9 +11,8 @@ from daskdl.interop.onnx import load, save
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.kernels.int8.scale import to_floats
 from daskdl.predict import Predictor
-from tests.daskdl.interop.onnx.models import file_of
+from tests.daskdl.interop.onnx.models import file_of, run_onnxruntime
 
-runtime = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
 onnx = pytest.importorskip("onnx")
 helper, numpy_helper = onnx.helper, onnx.numpy_helper
@@ -63,15 +62,6 @@ def quantised(rng, folder, form, kind, per_channel):
 
 def operators(graph):
     return [node.operator for node in graph._steps.nodes]
-
-
-def run_onnxruntime(proto, *inputs):
-    options = runtime.SessionOptions()
-    # Without VNNI and this option, onnxruntime cuts sums of uint8 and int8 off at 16 bits.
-    options.add_session_config_entry("session.x64quantprecision", "1")
-    session = runtime.InferenceSession(proto.SerializeToString(), options)
-    names = [value.name for value in session.get_inputs()]
-    return session.run(None, dict(zip(names, inputs, strict=True)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from daskdl.interop.onnx.reader import from_proto
 from daskdl.models.vgg import VGG16Trunk
 from daskdl.nn.losses.loss import Loss
 from tests.daskdl.gradients import normal
-from tests.daskdl.interop.onnx.models import picture_model
+from tests.daskdl.interop.onnx.models import picture_model, run_onnxruntime
 
 #: How each model of the zoo is made, the shape of a sample, and its dtype.
 ZOO = {
@@ -39,13 +39,8 @@ ZOO = {
 
 
 def run(proto, *inputs):
-    runtime = pytest.importorskip("onnxruntime")
     onnx.checker.check_model(proto, full_check=True)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    session = runtime.InferenceSession(proto.SerializeToString(), options)
-    names = [one.name for one in session.get_inputs()]
-    return session.run(None, dict(zip(names, inputs, strict=True)))
+    return run_onnxruntime(proto, *inputs)
 
 
 def samples_of(shape, dtype, batch):
