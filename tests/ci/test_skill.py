@@ -143,7 +143,7 @@ def test_program_on_a_real_event(radar_dir: Path, tmp_path: Path, monkeypatch, c
     lines = capsys.readouterr().out.splitlines()
     assert "knmi-20100826, +60 min, 2 valid times" in lines
     for lead in (30, 60):
-        at = lines.index(f"{POOL}, +{lead} min, 2 valid times")
+        (at,) = (i for i, x in enumerate(lines) if x.startswith(f"{POOL}, +{lead} min"))
         still, moved = (line.replace("~", " ").split() for line in lines[at + 2 : at + 4])
         assert (still[0], moved[0]) == ("persistence", "extrapolation")
         assert float(moved[2]) > float(still[2])  # CSI of 1 mm/h
