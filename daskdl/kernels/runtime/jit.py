@@ -100,7 +100,14 @@ def _compiler(
     pipeline: type = SelfContained, **options: Any
 ) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
-        compiled = numba.njit(nogil=True, error_model="numpy", pipeline_class=pipeline, **options)
+        # Nobody calls kernels by a C pointer: without that wrapper they compile in less time.
+        compiled = numba.njit(
+            nogil=True,
+            error_model="numpy",
+            no_cfunc_wrapper=True,
+            pipeline_class=pipeline,
+            **options,
+        )
         dispatcher = compiled(function)
         try:
             cache = KernelCache(function, lambda: _stamp(function.__module__))
