@@ -152,12 +152,14 @@ def test_rows_are_finished_and_have_the_same_bits_in_any_batch(inside, outside, 
         affine = Affine(weight, bias)
     exact = x.astype(float) @ weight.T + bias
     tolerance = 1e-4 if precision == "float32" else 0.01 * np.abs(exact).max()
-    np.testing.assert_allclose(affine(x), exact, atol=tolerance)
+    plain = affine(x)
+    np.testing.assert_allclose(plain, exact, atol=tolerance)
     result = affine(x, residual, -1, 4)
     np.testing.assert_allclose(result, np.clip(exact + residual, -1, 4), atol=tolerance)
     for rows in (1, 4, 7, 19, 300, FEW + 5):
         for threads in (1, 2):
             with thread_budget(threads):
+                np.testing.assert_array_equal(affine(x[-rows:]), plain[-rows:])
                 part = affine(x[-rows:], residual[-rows:], -1, 4)
             np.testing.assert_array_equal(part, result[-rows:])
 
