@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from daskdl.kernels.convolution import conv2d, depthwise, direct
+from daskdl.kernels.convolution import bfloat16, conv2d, depthwise, direct
 from daskdl.kernels.convolution import few_channels as stem
 from daskdl.kernels.convolution.few_filters import joined, together
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.products.microkernel import COLUMNS, DEPTH, WIDEST_COLUMNS
 from daskdl.kernels.runtime.threads import thread_budget
 from tests.daskdl.convolutions import check_passes, correlate, correlate_weight_gradient
@@ -94,6 +95,16 @@ def test_gradients_to_3x3_weights(pad, channels, more, dtype):
     gradient = same_bits(lambda: depthwise.weight_gradient(x, dy, geometry))
     wanted = correlate_weight_gradient(x.astype("f8"), dy.astype("f8"), geometry)
     np.testing.assert_allclose(gradient, wanted, rtol=0, atol=3e-5 if dtype == "f4" else 1e-12)
+
+
+@pytest.mark.parametrize("images", [1, 2])  # an odd number of pixels, an even one
+def test_gradients_to_weights_from_pairs_of_pixels(images):
+    rng = np.random.default_rng(0)
+    x, dy = rng.integers(-9, 9, (images, 33, 35, 17)), rng.integers(-9, 9, (images, 17, 17, 19))
+    geometry, like = Geometry((3, 3), (2, 2), (1, 1, 0, 0)), np.zeros((19, 3, 3, 17), "f4")
+    pairs = (along(a.astype("f4")) for a in (x, dy))
+    dw = bfloat16.weight_gradient(*pairs, geometry, like)
+    np.testing.assert_array_equal(dw, correlate_weight_gradient(x, dy, geometry))
 
 
 FEW_CASES = [
