@@ -266,7 +266,7 @@ class LastBuilder(Builder):
         return self.made(values[0], "Concat", *(v.name for v in values), axis=axis, name=name)
 
     def broadcast(self, a: Value, b: Value, operator: str, name: str) -> Value:
-        """Add an operator of two values; either may have fewer axes."""
+        """Add an operator of two values; either may have fewer axes, and then lacks the first."""
         if a.second or b.second:
             whole, other = (a, b) if a.second else (b, a)
             rank = whole.rank or 4
@@ -275,7 +275,7 @@ class LastBuilder(Builder):
             elif not other.second and other.rank == 1:  # of channels
                 behind = self.integers(*range(1, rank - 1))
                 other = Value(self.node("Unsqueeze", other.name, behind), rank, True)
-            if other.second or other.rank == 0:
+            if (other.second and (other.rank or 4) == rank) or other.rank == 0:
                 a, b = (whole, other) if a.second else (other, whole)
                 return Value(self.node(operator, a.name, b.name, name=name), rank, True)
             a, b = self.last(a), self.last(b)

@@ -186,16 +186,34 @@ def repeat(of: Layer) -> Value:
     return Value(build.node("Tile", y, build.integers(1, times, 1), name=of.name), 3)
 
 
-@layer(*_MERGES, "Average", several=True, mask="keeps")
+@layer(*_MERGES, "Average", keys="numpy", several=True, mask="keeps")
 def merge(of: Layer) -> Value:
-    """Add, subtract, multiply, divide or average values, or take their maximum or minimum."""
+    """Add, subtract, multiply, divide or average values, or take their maximum or minimum.
+
+    Layers match the axes of samples and of channels: (N, C) is (N, 1, 1, C) for an image.
+    Operations, whose setting ``numpy`` is true, match the last axes.
+    """
     if len(of.inputs) < 2:
         of.fail(f"expected several inputs, found {len(of.inputs)}")
     operator = _MERGES.get(of.kind, "Add")
-    merged = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), of.inputs)
+    ranks = [value.rank or 0 for value in of.inputs]
+    constant = any(value.name in of.build.constants for value in of.inputs)
+    values = of.inputs
+    if not (of.settings.get("numpy") or constant or min(ranks) < 2):
+        values = [_of_rank(of, value, max(ranks)) for value in values]
+    merged = functools.reduce(lambda a, b: of.build.broadcast(a, b, operator, of.name), values)
     if of.kind != "Average":
         return merged
     return of.build.made(merged, "Mul", merged.name, of.build.constant(1 / len(of.inputs)))
+
+
+def _of_rank(of: Layer, value: Value, rank: int) -> Value:
+    """Return a value with axes of length 1 behind the samples' axis, up to a rank."""
+    if value.rank == rank:
+        return value
+    x, missing = of.build.last(value), rank - (value.rank or 0)
+    axes = of.build.integers(*range(1, 1 + missing))
+    return Value(of.build.node("Unsqueeze", x.name, axes), rank)
 
 
 @layer("CustomScaleLayer", keys="scale", several=True)

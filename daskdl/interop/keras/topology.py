@@ -210,7 +210,7 @@ class _Model:
         home, owner = str(layer.get("module") or "keras"), self.owner or name
         group = f"{self.group}layers/{self.groups[number]}" if self.owner else ""
         if operation := _operation(layer):
-            kind, config = operation, {}
+            kind, config = operation, {"numpy": kind == "TFOpLambda" or ".ops" in home}
         elif (
             not home.startswith(("keras", "tf_keras", "tensorflow.", "builtins")) or ".ops" in home
         ):

@@ -65,6 +65,44 @@ def test_layers_that_merge_inputs(kind, function, new):
     np.testing.assert_allclose(net(a, b).data, function(a, np.maximum(b, 0)), atol=1e-6)
 
 
+SEQUENCE = ("s", "Reshape", {"target_shape": [-1, 3]}, ["x"])
+MEAN = ("m", "GlobalAveragePooling2D", {}, ["x"])
+
+
+@pytest.mark.parametrize("samples", [2, 4, 5])  # 4 and 5 are also rows and columns
+@pytest.mark.parametrize(
+    ("layers", "function"),
+    [
+        ([MEAN, ("y", "Multiply", {}, ["x", "m"])], lambda x: x * x.mean((1, 2), keepdims=True)),
+        (
+            [SEQUENCE, MEAN, ("q", "MaxPooling1D", {"pool_size": 1}, ["s"]),
+             ("y", "Add", {}, ["q", "m"])],
+            lambda x: x.reshape(-1, 20, 3) + x.mean((1, 2))[:, None],
+        ),
+        (
+            [SEQUENCE, ("q", "MaxPooling1D", {"pool_size": 20}, ["s"]),
+             ("p", "MaxPooling2D", {"pool_size": 1}, ["x"]), ("y", "Subtract", {}, ["q", "p"])],
+            lambda x: x.max((1, 2), keepdims=True) - x,
+        ),
+    ],
+    ids=["image-vector", "sequence-vector", "sequence-image"],
+)  # fmt: skip
+def test_layers_match_the_axes_of_samples(layers, function, samples):
+    x = w(samples, 4, 5, 3)
+    net = graph(h5(functional(layers), {}))
+    np.testing.assert_allclose(net(x).data, function(x), atol=1e-6)
+
+
+def test_operations_match_the_last_axes():
+    image = "p", "MaxPooling2D", {"pool_size": 1}, ["x"]
+    sequence = "q", "MaxPooling1D", {"pool_size": 4}, ["s"]
+    config = functional([SEQUENCE, image, sequence, ("y", "Multiply", {}, ["p", "q"])])
+    config["config"]["layers"][-1]["module"] = "keras.src.ops.numpy"
+    x = w(4, 4, 5, 3)  # as many samples as rows
+    expected = x * x.reshape(4, 5, 4, 3).max(2)
+    np.testing.assert_allclose(graph(h5(config, {}))(x).data, expected, atol=1e-6)
+
+
 def operated(kind, call):
     pooled = "x", "MaxPooling2D", {"pool_size": 1}, ["i"]  # its result has channels second
     config = functional([("y", "Add", {}, ["x"]), pooled], ("i",))
