@@ -61,7 +61,7 @@ def test_packages_that_are_missing_are_named(example, monkeypatch, missing):
         scenes.photographs("train")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_short_training_lessens_the_loss(example, tmp_path, capsys):
     path = tmp_path / "detector.safetensors"
     precision = example("detection").main(
