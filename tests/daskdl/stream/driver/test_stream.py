@@ -142,8 +142,8 @@ def test_workers_that_come_and_go_get_and_leave_their_share(client_of, cluster, 
         if now == [1, 1, 2] and len(cluster.plan) == 3:
             cluster.scale(2)
 
-    # A new process, as users have it: a fork is there sooner and takes a partition whose answers are
-    # not committed yet. They are then written twice, as delivery at least once may.
+    # A new process, as users have it: a fork is there sooner, and takes a partition whose answers
+    # are not committed yet. They are then written twice, as delivery at least once may.
     with dask.config.set(SPAWN):
         status = stream_of(mock, name, model).run(client, seconds=100, watch=watch)
     assert shares[-1] == [2, 2]
