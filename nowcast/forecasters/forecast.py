@@ -77,14 +77,25 @@ class Forecast:
         return Forecast(self.rain[leads], self.thresholds, probability, members, event_probability)
 
     def quantiles(self, levels: tuple[float, ...]) -> Float:
-        """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1; levels are in 0 to 1.
+        """Return quantiles of the rain rate, (level, lead, y, x) in mm h-1.
 
         They come from the members, if there are any, else from the probabilities: log-linear in
         the rain rate between thresholds, 0 below the lowest, the highest threshold above it.
+
+        - raises SettingsError if a level is not between 0 and 1, or the forecast has neither
+          members nor probabilities.
         """
+        if not levels or not all(0 < level < 1 for level in levels):
+            raise SettingsError(
+                f"quantiles: expected levels between 0 and 1, found {tuple(levels)!r}."
+            )
         if self.members is not None:
             return np.quantile(self.members, levels, axis=0).astype(np.float32)
-        assert self.probability is not None
+        if self.probability is None:
+            raise SettingsError(
+                "quantiles: expected a forecast with members or probabilities, found neither; "
+                "choose a method that gives them, such as sprog."
+            )
         quantiles = np.zeros((len(levels), *self.rain.shape), np.float32)
         rates = np.log(np.asarray(self.thresholds, np.float32))
         for row, level in zip(quantiles, levels, strict=True):

@@ -84,11 +84,11 @@ def expecting(path: Path, kind: str, advice: str) -> Iterator[None]:
     """Turn an error while a file is read into a DataError: the kind of file that was expected."""
     try:
         yield
-    except DataError:
+    except DaskdlError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-        found = f"something else ({type_and_line(error)})" if path.exists() else "nothing there"
-        raise DataError(f"{path}: expected {kind}, found {found}; {advice}") from error
+        content = f"something else ({type_and_line(error)})" if path.exists() else "nothing there"
+        raise DataError(f"{path}: expected {kind}, found {content}; {advice}") from error
 
 
 def _open_remote(address: str) -> xr.Dataset:

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.errors import needed
 from daskdl.files import replacing
 
 # Moments are stored as one byte: value = gain * byte + offset.
@@ -77,6 +77,9 @@ def write_odim_volume(
     ...     Path("a.h5"), [sweep], time=noon, site=(51.5, 4.2, 33.0), source="PLC:Nowhere", how={}
     ... )
     """
+    with needed("writing ODIM_H5 files needs h5py ({error}); pip install 'daskdl[nowcast]'"):
+        import h5py
+
     with replacing(path) as temporary, h5py.File(temporary, "w") as file:
         _attributes(file, {"Conventions": "ODIM_H5/V2_3"})
         attributes = {
@@ -152,6 +155,8 @@ def _stamp(prefix: str, time: datetime) -> dict[str, str]:
 
 
 def _attributes(target: Any, values: Mapping[str, Any]) -> None:
+    import h5py
+
     for name, value in values.items():
         if not isinstance(value, str):
             target.attrs[name] = value

@@ -15,7 +15,7 @@ from nowcast.model.split import minutes
 from nowcast.rain.grid import mean_spacing
 
 Schedule = tuple[NDArray[np.intp], NDArray[np.bool_]]
-#: Fraction of a step by less than which scans may start early or late.
+#: Fraction of a step by which scans may start early or late.
 TOLERANCE = 0.5
 
 
@@ -58,7 +58,7 @@ def schedule(
            [1, 0, 0]])
     """
     ahead, last = np.asarray(leads), len(time) - 1
-    first = valid_starts(time, n_in, 1, step)
+    first = valid_starts(time, n_in, 1, step, tolerance=TOLERANCE)
     chosen = np.zeros(len(time), bool)
     run_of = np.zeros(len(time), np.intp)  # from 1 on
     runs = np.split(first, np.flatnonzero(np.diff(first) > 1) + 1)
@@ -91,7 +91,7 @@ def own_times(
     It is for starts that are too far apart for common valid times; parameters and result are those
     of `schedule`.
     """
-    starts = valid_starts(time, n_in, max(leads), step, stride=every)
+    starts = valid_starts(time, n_in, max(leads), step, stride=every, tolerance=TOLERANCE)
     return starts, np.ones((len(starts), len(leads)), bool)
 
 
@@ -102,6 +102,7 @@ def valid_starts(
     step: np.timedelta64,
     *,
     stride: int = 1,
+    tolerance: float = 0.1,
 ) -> NDArray[np.intp]:
     """Find the frames at which a forecast can start and be verified.
 
@@ -120,6 +121,8 @@ def valid_starts(
     stride : int
         Least distance between two starts in frames. With ``n_in + n_out`` cases share no frame;
         with 1 every start is used.
+    tolerance : float
+        Largest deviation of two frames' distance from ``step``, as a fraction of it; up to 0.5.
 
     Returns
     -------
@@ -130,6 +133,9 @@ def valid_starts(
     ------
     DataError
         If the times do not increase.
+    SettingsError
+        If ``n_in``, ``n_out``, ``step`` or ``stride`` is not positive, or ``tolerance`` is not from
+        0 to 0.5.
 
     Examples
     --------
@@ -138,6 +144,15 @@ def valid_starts(
     >>> valid_starts(time, n_in=2, n_out=1, step=np.timedelta64(5, "m"))
     array([2, 3, 6, 7])
     """
+    for name, value in (("n_in", n_in), ("n_out", n_out), ("stride", stride)):
+        if value < 1:
+            raise SettingsError(f"valid_starts: {name} must be at least 1, found {value!r}.")
+    if not step > np.timedelta64(0, "ns"):
+        raise SettingsError(f"valid_starts: step must be positive, found {step!r}.")
+    if not 0 <= tolerance <= 0.5:
+        raise SettingsError(
+            f"valid_starts: tolerance must be from 0 to 0.5 of a step, found {tolerance!r}."
+        )
     steps = np.diff(np.asarray(time)).astype("timedelta64[ns]").astype(np.int64)
     if (steps <= 0).any():
         at = int(np.argmax(steps <= 0)) + 1
@@ -146,7 +161,7 @@ def valid_starts(
             f"at frame {at}: sort the frames and drop repeated ones."
         )
     wanted = int(step.astype("timedelta64[ns]").astype(np.int64))
-    follows = np.abs(steps - wanted) < TOLERANCE * wanted
+    follows = np.abs(steps - wanted) <= tolerance * wanted
     # broken[i] counts the gaps before frame i: frames with equal counts are in one run.
     broken = np.concatenate([[0], np.cumsum(~follows)])
     frames = n_in + n_out

@@ -133,6 +133,8 @@ def verify(
         raise SettingsError(f"verify: thresholds must be above 0 mm/h, found {thresholds!r}.")
     if leads < 1:
         raise SettingsError(f"verify: expected at least 1 lead, found {leads!r}.")
+    if every < 1:
+        raise SettingsError(f"verify: every must be at least 1 frame, found {every!r}.")
     common = every < leads or every == 1
     scored_leads = list(range(every, leads + 1, every)) if common else list(range(1, leads + 1))
     arrays = [rain] if isinstance(rain, xr.DataArray) else rain

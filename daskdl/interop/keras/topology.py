@@ -310,10 +310,10 @@ class _Model:
         """Refuse an argument of a call that is no tensor and could change the results."""
         if not _empty(value):
             has_mask = isinstance(value, dict) and not _empty(value.get("mask"))
-            found = MASKED if has_mask else f"more than tensors in order, {str(value)[:60]}"
+            arguments = MASKED if has_mask else f"more than tensors in order, {str(value)[:60]}"
             raise ModelFileError(
-                f"{self.where}: layer {name!r}, {self.kinds[name]}, is called with {found}, which "
-                "is not supported; export the model as ONNX"
+                f"{self.where}: layer {name!r}, {self.kinds[name]}, is called with {arguments}, "
+                "which is not supported; export the model as ONNX"
             )
 
     def _place(self, value: Any) -> Place:

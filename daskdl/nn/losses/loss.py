@@ -85,6 +85,8 @@ class OperationLoss(Loss):
     def forward(self, prediction: Any, target: Any = None, sample_weight: Any = None) -> Tensor:
         """Compare a prediction with its target."""
         several, targets = self._several, (target,) * self._targets
+        if targets and target is None:
+            raise SettingsError(f"{type(self).__name__}: expected a target, found none; give one")
         predictions = parts(self, prediction, several) if several else (prediction,)
         settings = {name: getattr(self, name) for name in self._settings}
         return type(self)._operation(

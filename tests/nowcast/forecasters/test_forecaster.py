@@ -11,7 +11,7 @@ from scipy.ndimage import gaussian_filter, maximum_filter
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.runtime.threads import thread_budget
-from nowcast.forecasters import Persistence, Sprog, Steps, file, forecaster, method_names
+from nowcast.forecasters import Forecast, Persistence, Sprog, Steps, file, forecaster, method_names
 from nowcast.forecasters.file import open_forecast
 from nowcast.forecasters.predict import predict, predict_to
 from nowcast.forecasters.pysteps import pysteps_installed
@@ -153,3 +153,12 @@ def test_near_missing_data_no_rain_is_stronger_than_the_rain_around():
     moved = np.nan_to_num(advect(rain[-1], motion, 8)[-1])
     assert np.nanmax(made - maximum_filter(moved, 27)) <= 0
     assert np.nanmax(made) > 0.5 * moved.max()
+
+
+def test_quantiles_need_levels_between_0_and_1_and_probabilities():
+    alone = Forecast(np.ones((1, 2, 2), np.float32), (1.0,))
+    for levels in ((), (0.5, 1.0), (-0.1,)):
+        with pytest.raises(SettingsError, match="levels between 0 and 1, found"):
+            alone.quantiles(levels)
+    with pytest.raises(SettingsError, match="with members or probabilities, found neither"):
+        alone.quantiles((0.5,))

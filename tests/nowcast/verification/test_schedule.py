@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.errors import DataError
-from nowcast.verification.archive import own_times, schedule, valid_starts
+from daskdl.errors import DataError, SettingsError
+from nowcast.verification import valid_starts
+from nowcast.verification.archive import own_times, schedule
 
 STEP = np.timedelta64(5, "m")
 
@@ -91,3 +92,19 @@ def test_times_that_do_not_increase_are_refused():
         DataError, match=r"found 2010-08-26T00:05.* after 2010-08-26T00:05.* frame 2"
     ):
         valid_starts(times([0, 1, 1]), 1, 1, STEP)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        *(
+            ({name: 0}, f"{name} must be at least 1, found 0")
+            for name in ("n_in", "n_out", "stride")
+        ),
+        ({"step": 0 * STEP}, "step must be positive"),
+        ({"tolerance": 0.6}, "tolerance must be from 0 to 0.5 of a step, found 0.6"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(setting, message):
+    with pytest.raises(SettingsError, match=message):
+        valid_starts(times([0, 1]), **{"n_in": 1, "n_out": 1, "step": STEP} | setting)

@@ -277,6 +277,7 @@ TWICE = {"p": Answers(lambda frames, leads: np.repeat(frames, 2, 0))}
          r"\(4, 64, 64\) from p, found \(2, 64, 64\)"),
         (lambda rain: rain, {}, 2, {}, SettingsError, "one forecaster at least"),
         (lambda rain: rain, P, 0, {}, SettingsError, "at least 1 lead, found 0"),
+        (lambda rain: rain, P, 2, {"every": 0}, SettingsError, "at least 1 frame, found 0"),
         (lambda rain: rain, P, 2, {"scales": (1, 100)}, SettingsError,
          "at most the 64 km of the grid, found 100 km"),
         (lambda rain: rain, P, 2, {"scales": (0,)}, SettingsError, "found 0 km"),

@@ -109,6 +109,11 @@ def test_precipitation_refuses_settings_that_do_not_fit(thresholds, weights):
         nn.PrecipitationLoss(thresholds, weights)
 
 
+def test_a_missing_target_is_refused():
+    with pytest.raises(SettingsError, match="MSELoss: expected a target, found none"):
+        nn.MSELoss()(np.zeros((2, 3), np.float32))
+
+
 def test_multi_loss_is_the_weighted_sum_of_its_losses():
     a, b = normal(4, 3), normal(4, 3, seed=1)
 
