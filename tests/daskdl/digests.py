@@ -195,6 +195,8 @@ def networks() -> Iterator[Named]:
         (classes > 4).astype(np.float32), 6,
     )  # fmt: skip
     yield "int8", lambda: _quantized(pixels)
+    few = nn.Conv2d(8, 24, 7, 2, 3, seed=0)  # windows summed in two steps, a narrow last panel
+    yield "few channels", lambda: digest(few.predict(pixels.reshape(2, 56, 28, 8)))
     frames = rng.random((2, 4, 5, 32, 32, 1), np.float32)
     yield (
         "nowcast",

@@ -48,10 +48,10 @@ def differing(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
 
 @pytest.mark.slow
 def test_one_layer_of_each_reason_on_an_older_processor() -> None:
-    """A product, a reduction and an elementary function of numpy's."""
-    names = "Linear wide", "Softmax wide", "Power"
-    here = digests("1", "2", "--kinds", "layers", "--only", *names)
-    older = digests("1", "--kinds", "layers", "--only", *names, **OLDER)
+    """A product, a reduction, an elementary function of numpy's, and a convolution in inference."""
+    names = "Linear wide", "Softmax wide", "Power", "few channels"
+    here = digests("1", "2", "--kinds", "layers", "networks", "--only", *names)
+    older = digests("1", "--kinds", "layers", "networks", "--only", *names, **OLDER)
     assert set(here["1"]) == set(names)
     assert differing(here["1"], here["2"]) == []
     assert differing(here["1"], older["1"]) == []

@@ -270,7 +270,8 @@ def _forward(image, plan, panels, y, add, finish, which, start, stop):
                 if not full:
                     for i in range(count):
                         for k in range(remaining):
-                            old = y[first + i, j * COLUMNS + k] if more else 0
+                            # A plain 0 would make these sums float64, unlike a full panel's.
+                            old = y[first + i, j * COLUMNS + k] if more else y.dtype.type(0)
                             value = old + spare[i, k]
                             if finish is not None and r + segments == kernel_rows:
                                 value += finish[0][j * COLUMNS + k]
