@@ -18,7 +18,7 @@ from nowcast.radar.plainfile import WHOLE, is_zarr, read_bytes
 from nowcast.radar.polar import uf
 
 HDF5 = b"\x89HDF\r\n\x1a\n"
-NETCDF3 = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+NETCDF3 = (b"CDF\x01", b"CDF\x02")
 #: Tell the formats that have bytes of their own from the first of a file.
 SIGNATURES: dict[Format, Callable[[bytes], object]] = {
     Format.NEXRAD: re.compile(rb"AR2V|ARCHIVE2\.|.{4}BZh", re.DOTALL).match,
@@ -49,6 +49,7 @@ OTHERS = {
         re.compile(rb"\x89PNG|GIF8|\xff\xd8\xff"),
         "give the files that it was drawn from",
     ),
+    "netCDF of 64-bit data (CDF-5)": (re.compile(rb"CDF\x05"), "convert it by nccopy -k nc4"),
     "a zip archive": (re.compile(rb"PK\x03\x04"), "name the archive itself as a source"),
     "a tar archive": (
         re.compile(rb".{257}ustar", re.DOTALL),

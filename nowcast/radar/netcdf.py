@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
+import numpy as np
 
 from daskdl.errors import DataError
+from nowcast.radar.units import HOURS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 GPM_GROUP = "Grid"
 CALENDARS = ("standard", "gregorian", "proleptic_gregorian")
 # The clock and a zone without a sign, "15:00:06 2:00" or "0:0:0 0:00".
+# Words after the clock that mean UTC. xarray ignores others, "CEST", and takes "UTC+2" as -02:00.
+WORDS = re.compile(r"[Tt\s\d:.+-]*?(Z|UTC?|GMT)?[\s0:+-]*", re.IGNORECASE)
+#: Seconds that times in single precision may be apart; days since 1900 are five minutes apart.
+COARSEST = 30.0
 UNSIGNED_ZONE = re.compile(r"(\d:\d{1,2}(?::\d{1,2}(?:\.\d*)?)?) +(\d{1,2}(?::?\d\d)?) *$")
 
 
@@ -38,6 +44,7 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
     for variable in dataset.variables.values():
         units = variable.attrs.get("units")
         if isinstance(units, str) and " since " in units:
+            _check_times(variable, *units.split(" since ", 1))
             variable.attrs["units"] = UNSIGNED_ZONE.sub(r"\1 +\2", units)
             # IMERG calls its days since 1980 Julian: between 1900 and 2100 they count alike.
             if variable.attrs.get("calendar") == "julian":
@@ -49,6 +56,23 @@ def open_dataset(path: Path, group: str | None = None) -> xr.Dataset:
                     "others; convert the times, as by convert_calendar of xarray"
                 )
     return xr.decode_cf(dataset, decode_timedelta=False)
+
+
+def _check_times(variable: xr.Variable, unit: str, reference: str) -> None:
+    """Refuse a zone in words, and numbers that are too coarse for a time."""
+    if not WORDS.fullmatch(reference):
+        raise DataError(
+            f"expected times in UTC or with a zone such as +02:00, found 'since {reference}'"
+            "; write the zone in hours and minutes"
+        )
+    if variable.dtype.kind == "f" and variable.size:
+        seconds = 3600.0 * HOURS.get(unit.strip().lower().rstrip("s") or "s", 0.0)
+        apart = seconds * float(np.nanmax(np.spacing(np.abs(variable.values)), initial=0.0))
+        if apart > COARSEST:
+            raise DataError(
+                f"expected times to the second, found numbers of {variable.dtype} that step by "
+                f"{apart:.0f} s; write them in double precision"
+            )
 
 
 def engine_of(path: Path) -> str:

@@ -113,7 +113,7 @@ def _times(
         for variable in dataset.variables.values()
         if variable.dtype.kind == "M" and variable.attrs.get("standard_name") == "time"
     ] + [dataset.variables[key] for key in ("time", "valid_time") if key in dataset.variables]
-    of_rain = [variable for variable in candidates if set(variable.dims) <= set(rain.dims)]
+    of_rain = [v for v in candidates if v.size == 1 or set(v.dims) <= set(rain.dims)]
     of_rain = [variable for variable in of_rain if variable.dtype.kind == "M"]
     if not of_rain:
         raise DataError(
@@ -180,7 +180,8 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
                 return coordinate
     raise DataError(
         f"expected a coordinate of {rain.name} with standard_name projection_{axis}_coordinate, "
-        f"found dimensions {rain.dims}; give it that standard_name"
+        f"found dimensions {rain.dims}; give it that standard_name, or put a rotated or curved "
+        "grid on a regular one first"
     )
 
 

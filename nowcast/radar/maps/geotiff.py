@@ -21,6 +21,7 @@ from daskdl.errors import DataError, MissingExtraError, needed
 from nowcast.radar.attributes import read_time
 from nowcast.radar.header import MOST_CELLS, Format, Header
 from nowcast.radar.maps.projection import check_metres
+from nowcast.radar.units import rain_factor
 from nowcast.rain.grid import Grid
 
 # By unit: factor and offset where the file has none.
@@ -75,10 +76,11 @@ def read_values(path: Path, header: Header, index: int) -> NDArray[np.float32]:
             f"expected an image of numbers, found {raw.dtype}; convert it to whole ones"
         )
     unit = "dbz" if header.reflectivity else "mm/h" if header.accumulation is None else "mm"
-    by_name = raw.dtype.kind in "ui" and items.get("unit", "") not in CONVERSIONS
-    gain, offset = CONVERSIONS[unit] if by_name else (1.0, 0.0)
+    stated = items.get("unit", "")
+    gain, offset = CONVERSIONS[unit] if raw.dtype.kind in "ui" and not stated else (1.0, 0.0)
     gain, offset = _number(items, "gain", gain), _number(items, "offset", offset)
-    values = (raw * np.float64(gain) + offset).astype(np.float32)
+    factor = _factor(stated, unit) or 1.0
+    values = ((raw * np.float64(gain) + offset) * factor).astype(np.float32)
     if header.accumulation is not None:
         values /= np.float32(header.accumulation / np.timedelta64(1, "h"))
     silent = np.float32(-np.inf if header.reflectivity else 0.0)
@@ -109,8 +111,10 @@ def _items(page: Any) -> dict[str, str]:
     for item in ElementTree.fromstring(text).iter("Item"):
         key = item.get("name", "").lower()
         items[key] = (item.text or "").strip()
-        if key == "quantity":
+        if key == "quantity" and "unit" in item.attrib:
             items["unit"] = item.get("unit", "").lower()
+        elif item.get("role") == "unittype":  # GDAL's own place for it
+            items.setdefault("unit", items[key].lower())
     if "scale" in items:  # GDAL's own word for the gain
         items.setdefault("gain", items["scale"])
     return items
@@ -126,19 +130,26 @@ def _number(items: dict[str, str], key: str, default: float) -> float:
 
 
 def _unit(items: dict[str, str], name: str) -> str:
+    """Return the unit of :data:`CONVERSIONS` that the values become."""
     unit = items.get("unit", "")
-    if unit in CONVERSIONS:
-        return unit
-    file = Path(name).name.lower()
-    if HOURS.search(file):
-        return "mm"
-    for pattern, known in NAMES.items():
-        if re.search(pattern, file):
-            return known
+    if unit:
+        known = [one for one in CONVERSIONS if one == unit or _factor(unit, one)]
+    else:
+        file = Path(name).name.lower()
+        known = ["mm"] if HOURS.search(file) else []
+        known += [one for pattern, one in NAMES.items() if re.search(pattern, file)]
+    if known:
+        return known[0]
     raise DataError(
         "expected a quantity in dBZ, mm/h or mm in the metadata, or DBZ, RR or RR1H in the file's "
         f"name, found {unit or 'none'}; write it into either"
     )
+
+
+def _factor(stated: str, unit: str) -> float | None:
+    """Return the factor from a stated unit to mm/h or mm; None for others."""
+    kinds = {"mm/h": "rate", "mm": "amount"}
+    return rain_factor(stated, kinds[unit]) if unit in kinds else None
 
 
 def _interval(name: str) -> np.timedelta64:

@@ -36,6 +36,8 @@ from nowcast.radar.maps.projection import compare_corners, geographic_grid, in_m
 from nowcast.rain.grid import Grid
 
 RATE, ACCUMULATION = "RATE", "ACRR"
+#: Products that are no maps: cuts and panels with the height along a side, and profiles.
+VERTICAL = ("RHI", "XSEC", "VP", "HSP", "VSP")
 # How far the nominal time of a composite may lie outside of its scans' start and end.
 OUTSIDE = np.timedelta64(30, "m")
 # Best first, where a file has several.
@@ -99,13 +101,17 @@ def _interval(group: Any, time: np.datetime64) -> tuple[np.datetime64, np.dateti
     return start, end
 
 
+def _product(dataset: Any) -> str:
+    return text(dataset["what"], "product") if "what" in dataset else ""
+
+
 def _find(file: Any) -> tuple[Any, Any]:
     """Return dataset and data of the best quantity for rain."""
     groups = [
         (file[key], file[key][inner])
         for key in datasets(file)
         for inner in datasets(file[key], "data")
-        if "data" in file[key][inner]
+        if "data" in file[key][inner] and _product(file[key]) not in VERTICAL
     ]
     for wanted in QUANTITIES:
         if named := [data for dataset, data in groups if quantity(data, dataset) == wanted]:
@@ -113,7 +119,7 @@ def _find(file: Any) -> tuple[Any, Any]:
             return data.parent, data
     quantities = ", ".join(quantity(data, dataset) or "?" for dataset, data in groups[:8])
     raise DataError(
-        f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no data'}"
+        f"expected a composite of {', '.join(QUANTITIES[:4])} ..., found {quantities or 'no map'}"
         "; give composites of one of these"
     )
 

@@ -42,6 +42,8 @@ DECIBELS = re.compile(r"db|decibel|10 ?\*? ?log", re.IGNORECASE)
 MOST_RAYS = 10_000
 MOST_GATES = 1 << 25
 FARTHEST = 1_000_000.0
+#: Metres that any radar sees at least.
+NEAREST = 1_000.0
 
 #: Fields of a sweep that have a value for each gate, or none.
 MOMENTS = ("dbz", "rhohv", "phidp", "coherence", "velocity")
@@ -87,6 +89,10 @@ class Sweep:
             "azimuths from 0 to 360 degrees": (
                 bool(np.all((self.azimuth >= 0) & (self.azimuth <= 360))),
                 self.azimuth[:4],
+            ),
+            f"gates up to {NEAREST / 1000:g} km or farther, not kilometres said to be metres,": (
+                self.reach >= NEAREST,
+                self.range[-4:],
             ),
             f"gates in equal steps up to {FARTHEST / 1000:g} km": (
                 bool(np.all((steps > 0) & (np.abs(self.range[:-1]) < FARTHEST)))

@@ -114,8 +114,9 @@ def write_geotiff(
     reflectivity: bool = True,
     real: bool = False,
     epsg: int = 3067,
+    unit: str = "",
 ) -> Path:
-    """Write a composite as the Finnish institute does; reflectivity is 5 dBZ a mm h-1."""
+    """Write FMI's composite, reflectivity being 5 dBZ a mm h-1; ``unit`` is where GDAL has it."""
     import tifffile
 
     values = rain()[::-1]
@@ -132,9 +133,10 @@ def write_geotiff(
         raw[np.isnan(values)] = 65535
         items = {"Quantity": "Rain", "Gain": "0.01", "Offset": "0", "Nodata": "65535",
                  "Undetect": "0", "Observation time": "202406011215"}  # fmt: skip
-    unit = "dBZ" if reflectivity else "mm/h"
-    text = "".join(
-        f'<Item name="{key}"{f""" unit="{unit}" """ if key == "Quantity" else ""}>{value}</Item>'
+    stated = ' unit="dBZ"' if reflectivity else ' unit="mm/h"'
+    text = f'<Item name="UNITTYPE" role="unittype">{unit}</Item>' if unit else ""
+    text += "".join(
+        f'<Item name="{key}"{stated if key == "Quantity" and not unit else ""}>{value}</Item>'
         for key, value in items.items()
     )
     # Raster type area; the projected system of EPSG 3067 (TM35FIN).

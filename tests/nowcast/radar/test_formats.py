@@ -133,6 +133,7 @@ def test_odim_profiles_and_other_hdf5_are_refused_and_named(tmp_path):
         (b"\xfd7zXZ\x00", "an xz or zstd archive; unpack"),
         (b"SDUS53 KLOT 010000\r\r\nN0BLOT\r\r\n", "NEXRAD Level III"),
         (b"BUFR\x00\x01", "BUFR; give"),
+        (b"CDF\x05", "netCDF of 64-bit data.*nccopy"),
         (b"\x89PNG\r\n\x1a\n", "a picture, which has colours"),
         (b"GIF89a", "a picture"),
         (b"PK\x03\x04", "a zip archive"),

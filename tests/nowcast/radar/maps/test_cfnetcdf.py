@@ -82,6 +82,32 @@ def test_a_time_zone_needs_no_sign(tmp_path, clock, sign, colon, hours, minutes)
     assert read_header(path).times[0] == np.datetime64("2020-01-01T10:00") - behind
 
 
+@pytest.mark.parametrize(
+    ("clock", "kind", "sentence"),
+    [("CEST", "f8", "a zone such as .02:00, found 'since 2024-06-01 12:00 CEST'"),
+     ("UTC+2", "f8", "expected times in UTC"), ("UTC", "f8", None),
+     ("noleap", "f8", "expected times of the calendar standard, found noleap"),
+     ("", "f4", "numbers of float32 that step by 128 s")],
+)  # fmt: skip
+def test_times_that_would_be_believed_wrongly_are_refused(tmp_path, clock, kind, sentence):
+    path = write(maps().isel(time=0).drop_vars("time"), tmp_path / "a.nc")
+    with netCDF4.Dataset(path, "a") as file:
+        file.createDimension("t", 1)  # which the rain does not have
+        time = file.createVariable("time", kind, ("t",))
+        time.standard_name = "time"
+        time.units = (
+            f"minutes since 2024-06-01 12:00 {clock}" if clock else "seconds since 1970-1-1"
+        )
+        if clock == "noleap":
+            time.units, time.calendar = "days since 2024-06-01", clock
+        time[:] = 5 if clock else 1_717_243_200
+    if sentence is None:
+        assert read_header(path).times == (np.datetime64("2024-06-01T12:05"),)
+    else:
+        with pytest.raises(DataError, match=sentence):
+            read_header(path)
+
+
 #: Names and units of rain, and one unit in mm/h, where an amount is of ten minutes.
 UNITS = [
     ("precipitation_flux", "kg m-2 s-1", 3600.0),
@@ -160,14 +186,6 @@ def test_coordinates_lie_in_the_middle_of_their_bounds(tmp_path, axis, off):
             read_header(path)
     else:
         assert read_header(path).grid.shape == (3, 4)
-
-
-def test_a_calendar_of_other_days_is_named(tmp_path):
-    path = write(maps(), tmp_path / "a.nc")
-    with netCDF4.Dataset(path, "a") as file:
-        file["time"].calendar = "noleap"
-    with pytest.raises(DataError, match="expected times of the calendar standard, found noleap"):
-        read_header(path)
 
 
 def test_unknown_units_are_refused(tmp_path):

@@ -59,6 +59,17 @@ def test_a_unit_without_a_gain_is_the_quantity_itself(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "unit", "factor"),
+    [("dbz", "mm/h", 1), ("rr", "mm h-1", 1), ("rr", "kg m-2 s-1", 3600), ("rr24h", "cm", 10 / 24)],
+)
+def test_the_unit_that_gdal_states_comes_before_the_files_name(tmp_path, name, unit, factor):
+    path = tmp_path / f"202406011215-{name}.tif"
+    header = read_header(write_geotiff(path, reflectivity=False, unit=unit))
+    values = geotiff.read_values(path, header, 0)
+    np.testing.assert_allclose(values, factor * rain(), atol=0.01 * factor)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
         (b'"Gain">0.5<', b'"Gain">0,5<', "expected a number as gain in the metadata, found '0,5'"),
@@ -129,6 +140,7 @@ QUANTITY = "expected a quantity in dBZ, mm/h or mm"
         ("202406011200-RR5MIN.tif", {"metadata": False}, QUANTITY),
         ("202406011215.tif", {"metadata": False}, QUANTITY),
         ("FIN-DBZ.tif", {"metadata": False}, "expected an observation time"),
+        ("202406011215-dbz.tif", {"unit": "furlong"}, f"{QUANTITY}.*found furlong"),
         ("dbz.tif", {"epsg": 2263}, "expected a projection in metres, found .* in US survey"),
         ("dbz.tif", {"epsg": 32767}, "expected a projection with an EPSG code"),
     ],

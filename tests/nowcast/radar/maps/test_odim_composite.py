@@ -134,6 +134,8 @@ STATEMENTS = [
     ("RATE", "how", {"simulated": True}, SAYS),
     ("RATE", "dataset2/how", {"malfunc": True}, "that is sound, found how/malfunc True"),
     ("RATE", "dataset1/how", {"malfunc": True}, None),
+    ("RATE", OF_DATA, {"product": b"VSP"}, "found QIND; give composites"),
+    ("RATE", "dataset1/what", {"product": b"XSEC", "quantity": b"RATE"}, None),
     *(
         (quantity, OF_DATA, {key: value}, "expected .*found 2024-06-01T")
         for quantity in ("RATE", "DBZH", "ACRR")

@@ -183,6 +183,7 @@ SAYS = "found how/simulated True; leave the file out"
     ("group", "key", "value", "sentence"),
     [
         ("dataset1/where", "rscale", -250.0, "gates in equal steps"),
+        ("dataset1/where", "rscale", 0.25, "gates up to 1 km or farther"),
         ("dataset1/where", "rscale", 1e9, "gates in equal steps up to 1000 km"),
         ("dataset1/where", "rstart", 500.0, "within 50 km of the radar, found rstart 500 in km"),
         ("dataset1/data1/what", "gain", 0.0, "a gain of /dataset1/data1 other than 0"),
