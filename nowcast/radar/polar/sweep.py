@@ -90,15 +90,15 @@ class Sweep:
                 bool(np.all((self.azimuth >= 0) & (self.azimuth <= 360))),
                 self.azimuth[:4],
             ),
-            f"gates up to {NEAREST / 1000:g} km or farther, not kilometres said to be metres,": (
-                self.reach >= NEAREST,
-                self.range[-4:],
-            ),
             f"gates in equal steps up to {FARTHEST / 1000:g} km": (
                 bool(np.all((steps > 0) & (np.abs(self.range[:-1]) < FARTHEST)))
                 and self.range[-1] <= FARTHEST
                 and (steps.size == 0 or np.ptp(steps) <= 0.02 * steps.mean() + 1.0),
                 self.range[:4],
+            ),
+            f"gates up to {NEAREST / 1000:g} km or farther, not kilometres said to be metres,": (
+                self.reach >= NEAREST,
+                self.range[-4:],
             ),
         }
         for expected, (fulfilled, actual) in checks.items():
