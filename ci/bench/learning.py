@@ -28,7 +28,7 @@ import numpy as np
 import xarray as xr
 
 from ci.bench.skill import events
-from ci.bench.skill.methods import left_out
+from ci.bench.skill.cases import left_out
 from nowcast.forecasters import Sprog
 from nowcast.forecasters.trained import Trained
 from nowcast.lagrangian.exceedance import MarginTable

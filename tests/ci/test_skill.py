@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,126 +10,150 @@ import pytest
 from scipy import ndimage
 
 from ci.bench.skill import __main__ as program
-from ci.bench.skill import methods
+from ci.bench.skill.cases import EDGES, JUDGED, THRESHOLDS, Case, cases, method, run, score
 from ci.bench.skill.events import Event
-from ci.bench.skill.fitted import Logistic, calibrated_threshold
-from ci.bench.skill.results import POOL, Results, compare
-from ci.bench.skill.scores import THRESHOLDS, Forecast, Scores, score
-from ci.bench.skill.table import by_source
-from daskdl.errors import SettingsError
+from ci.bench.skill.fitted import Logistic, cut, cut_counts, fill_in
+from ci.bench.skill.results import POOL, Results
+from nowcast.forecasters.forecast import Forecast
 from nowcast.verification.probability import brier_parts
 from tests.nowcast.stores import storms, translation
+
+ONE = int(np.argmin(np.abs(EDGES)))  # the edge of 1 mm/h
 
 
 def field(seed: int) -> np.ndarray:
     return storms((96, 96), seed)
 
 
-def scored(forecast: np.ndarray, observed: np.ndarray, **more) -> Scores:
-    made = Forecast(forecast[np.newaxis], **more)
-    return score(made, 0, observed, np.isfinite(observed), spacing=1.0)
+def event(name: str, radar: str, seed: int = 0, frames: int = 30) -> Event:
+    time = np.datetime64("2020-01-01T00:00", "ns") + np.arange(frames) * np.timedelta64(5, "m")
+    return Event(name, radar, time, translation(frames, 0, 1, 96, 40, seed), 5, 1.0)
 
 
-def test_counts_follow_the_definition() -> None:
+def scored(observed: np.ndarray, *of: str, **made: Forecast | np.ndarray) -> Case:
+    """Return the case of some methods' fields or forecasts at one lead; ``of`` event and radar."""
+    forecasts = {
+        name: (one if isinstance(one, Forecast) else Forecast(one[np.newaxis]), 1.0)
+        for name, one in made.items()
+    }
+    return score(event(*of or ("e", "a")), observed[np.newaxis], forecasts, np.array([True]))
+
+
+def test_counts_of_a_cut_field_follow_the_definition() -> None:
     forecast, observed = 9 * field(1), 9 * field(2)
-    scores = scored(forecast, observed)
-    for threshold in THRESHOLDS:
-        f, o = forecast >= np.float32(threshold), observed >= np.float32(threshold)
-        assert scores.csi(threshold) == pytest.approx((f & o).sum() / (f | o).sum())
-        assert scores.counts(threshold) == ((f & o).sum(), (f & ~o).sum(), (o & ~f).sum())
-    assert scores.crps[1] == pytest.approx(np.abs(forecast - observed).sum(), rel=1e-5)
+    case, wet = scored(observed, m=forecast), observed >= 1
+    for threshold in (1.0, 5.0):
+        said = forecast >= np.float32(threshold)
+        edge = int(np.argmin(np.abs(EDGES - 10 * np.log10(threshold))))
+        counts = (said & wet).sum(), (said & ~wet).sum(), (wet & ~said).sum()
+        assert cut_counts(case.table[0, 0], edge) == counts
 
 
-def test_a_perfect_forecast_is_perfect() -> None:
+def test_a_perfect_forecast_is_perfect_and_blur_is_seen_in_the_detail() -> None:
     observed = field(3)
-    scores = scored(observed, observed)
-    assert scores.csi(1.0) == scores.fss(1.0) == 1
-    assert scores.detail[0] == scores.detail[1] > 0
+    blurred = ndimage.gaussian_filter(observed, 3)
+    case = scored(observed, perfect=observed, blurred=blurred)
+    scores = Results([case], ["perfect", "blurred"], [30]).scores(POOL, 30)
+    perfect = scores.sel(forecaster="perfect, field").isel(threshold=JUDGED)
+    assert perfect["csi"] == perfect["fss"] == 1
+    assert scores["detail"][0] == 1
+    assert scores["detail"][1] < 0.5
 
 
-def test_threshold_is_found_where_the_field_is_half_as_strong() -> None:
+def test_cut_is_found_where_the_field_is_half_as_strong() -> None:
     observed = field(4)
-    scores = scored(observed / 2, observed)
-    assert calibrated_threshold([scores], 1.0) == pytest.approx(0.5, rel=0.03)
-    assert scores.csi(1.0, 0.5) > 0.98 > scores.csi(1.0)
-    assert calibrated_threshold([], 1.0) == 1
+    table = scored(observed, m=observed / 2).table[0, 0]
+    assert EDGES[cut([table])] == pytest.approx(10 * np.log10(0.5), abs=0.11)
+    assert cut([]) == ONE
+    for edge, low, high in ((cut([table]), 0.98, 1), (ONE, 0, 0.97)):
+        hits, *others = cut_counts(table, edge)
+        assert low < hits / (hits + sum(others)) <= high
 
 
 def test_logistic_is_calibrated_on_the_data_of_its_fit() -> None:
     observed = field(5)
     noisy = observed * np.exp(np.random.default_rng(0).normal(size=observed.shape)).astype("f4")
-    scores = scored(noisy, observed)
-    sums = Logistic.fit([scores], 1.0).brier_sums(scores, 1.0)
+    table = scored(observed, m=noisy).table[0, 0]
+    sums = Logistic.fit([table]).brier_sums(table)
     assert sums[:, 1].sum() == pytest.approx(sums[:, 3].sum(), rel=1e-2)
-    _, false_alarms, misses = scores.counts(1.0)
+    _, false_alarms, misses = cut_counts(table, ONE)
     assert brier_parts(sums).score < 0.9 * (false_alarms + misses) / sums[:, 0].sum()
 
 
-def test_members_give_a_probability() -> None:
+def test_members_give_a_probability_that_no_fit_replaces() -> None:
     observed = field(6)
     members = np.stack([observed, np.zeros_like(observed)])[:, np.newaxis]
-    scores = scored(members.mean(0)[0], observed, members=members)
-    event = (observed >= 1).mean()
-    assert brier_parts(scores.brier).score == pytest.approx(event * 0.25, rel=1e-6)
+    case = scored(observed, m=Forecast(members.mean(0), members=members))
+    fill_in([case])
+    wet = (observed >= 1).mean()
+    assert brier_parts(case.probability[0, 0]).score == pytest.approx(wet * 0.25, rel=1e-6)
 
 
 def test_fits_leave_out_the_radar_that_judges_them() -> None:
-    half, whole = scored(field(7) / 2, field(7)), scored(field(8), field(8))
-    cases = {
-        (event, "m", lead): [scores]
-        for event, scores in {"a1": half, "a2": half, "b": whole}.items()
-        for lead in (30, 60)
-    }
-    results = Results(cases, {"a1": "a", "a2": "a", "b": "b"}, ["m"])
+    made = [
+        scored(field(7), "a1", "a", m=field(7) / 2),
+        scored(field(7), "a2", "a", m=field(7) / 2),
+        scored(field(8), "b", "b", m=field(8)),
+    ]
+    fill_in(made)
     # Event a1 would be cut at 0.5 if the fit had a2, which is of the same radar.
-    assert results.threshold("a1", "m", 30, 1.0) == pytest.approx(1, rel=0.03)
-    assert results.threshold("b", "m", 30, 1.0) == pytest.approx(0.5, rel=0.03)
-    assert len(results.others("b", "m", 30)) == 1
+    for case, decibel in zip(made, (0, 0, -3), strict=True):
+        edge = int(np.argmin(np.abs(EDGES - decibel)))
+        hits, false_alarms, misses = cut_counts(case.table[0, 0], edge)
+        assert case.sums.hits[0, 0, JUDGED] == pytest.approx(hits, rel=0.02)
+        assert case.sums.false_alarms[0, 0, JUDGED] == pytest.approx(false_alarms, rel=0.1)
+        assert case.sums.misses[0, 0, JUDGED] == pytest.approx(misses, rel=0.1)
 
 
-def event(name: str, radar: str, seed: int, frames: int = 30) -> Event:
-    time = np.datetime64("2020-01-01T00:00", "ns") + np.arange(frames) * np.timedelta64(5, "m")
-    return Event(name, radar, time, translation(frames, 0, 1, 96, 40, seed), 5, 1.0)
+def test_yes_and_no_of_a_forecast_stays_and_its_field_is_scored_apart() -> None:
+    observed = field(1)
+    probability = np.stack([(observed >= np.float32(t))[np.newaxis] for t in THRESHOLDS])
+    least = np.full((len(THRESHOLDS), 1), 0.5, np.float32)
+    dry = np.zeros_like(observed)[np.newaxis]
+    case = scored(observed, m=Forecast(dry, THRESHOLDS, np.float32(probability), None, least))
+    fill_in([case])
+    scores = Results([case], ["m"], [30]).scores(POOL, 30).isel(threshold=JUDGED)
+    assert scores["csi"].sel(forecaster="m") == 1
+    assert scores["csi"].sel(forecaster="m, field") == 0
+    assert scores["prob_brier"].item() == 0
 
 
-def test_starts_are_regular_rainy_and_valid_times_common() -> None:
-    made = event("a", "a", 0)
+def test_starts_are_regular_rainy_and_valid_times_common(tmp_path: Path) -> None:
+    made = event("a", "a")
     made.rain[6:13] = 0
-    starts = made.starts(4, [30, 60], 15)
-    assert starts == [3, 15]
-    assert event("a", "a", 0).starts(4, [30, 60], 15) == [3, 6, 9, 12, 15]
-    assert event("a", "a", 0).common_valid_times([3, 6, 9, 12, 15], [30, 60]) == {15, 18, 21}
+    assert made.starts(4, [30, 60], 15) == [3, 15]
+    assert event("a", "a").starts(4, [30, 60], 15) == [3, 6, 9, 12, 15]
+    settings = ["persistence"], [30, 60], 15, None, tmp_path
+    assert not list(cases(made, *settings))
+    both = [case.scored.tolist() for case in cases(event("a", "a"), *settings)]
+    # Starts are 6, 9, 12 and 15: of them frames 18 and 21 are forecast at +30 and at +60.
+    assert both == [[False, True], [False, True], [True, False], [True, False]]
 
 
 @pytest.mark.slow
 def test_extrapolation_beats_persistence(tmp_path: Path) -> None:
-    events = [event("a", "a", 0), event("b", "b", 1)]
-    results = compare(
-        events,
-        ["persistence", "extrapolation"],
-        [30, 60],
-        every=15,
-        most=None,
-        cache=tmp_path,
-        say=lambda _: None,
-    )
+    methods = ["persistence", "extrapolation"]
+    made = []
+    for name, seed in (("a", 0), ("b", 1)):
+        made += cases(event(name, name, seed), methods, [30, 60], 15, None, tmp_path)
+    fill_in(made)
+    results = Results(made, methods, [30, 60])
     for lead in (30, 60):
-        assert len(results.cases["a", "extrapolation", lead]) == 2
-        still, moved = (results.sums(POOL, m, lead).csi(1.0) for m in results.methods)
+        assert len(results.of("a", lead)) == len(results.of("b", lead)) >= 2
+        csi = results.scores(POOL, lead)["csi"].isel(threshold=JUDGED)
+        still, moved = (csi.sel(forecaster=f"{name}, field") for name in methods)
         assert moved > still + 0.3
 
 
 def test_forecasts_of_peers_are_read_from_the_cache(tmp_path: Path) -> None:
     pytest.importorskip("pysteps")
     pytest.importorskip("cv2")
-    made = event("a", "a", 0)
-    first = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
-    (cached,) = tmp_path.rglob("*.npz")
-    stamp = cached.stat().st_mtime_ns
-    second = methods.run("pysteps:extrapolation", made, 5, [30, 60], tmp_path)
-    assert cached.stat().st_mtime_ns == stamp
+    made = event("a", "a")
+    call = "pysteps:extrapolation", method("pysteps:extrapolation", "a"), made.rain[:5], made
+    first, seconds = run(*call, [6, 12], tmp_path)
+    second, again = run(*call, [6, 12], tmp_path)
     np.testing.assert_array_equal(first.rain, second.rain)
-    assert first.seconds == second.seconds > 0
+    assert seconds == again > 0  # another run would have taken another time
 
 
 @pytest.mark.long
@@ -150,54 +175,25 @@ def test_program_on_a_real_event(radar_dir: Path, tmp_path: Path, monkeypatch, c
         assert float(moved[11]) < float(still[11])  # Brier score
 
 
-def test_blur_is_seen_in_the_detail() -> None:
-    observed = field(9)
-    scores = scored(ndimage.gaussian_filter(observed, 3), observed)
-    assert scores.detail[0] < 0.5 * scores.detail[1]
-
-
-def test_decisions_of_a_forecast_count_instead_of_its_cut_field() -> None:
-    observed = field(1)
-    yes = {t: (observed >= np.float32(t))[np.newaxis] for t in THRESHOLDS}
-    scores = scored(np.zeros_like(observed), observed, yes=yes)
-    results = Results({("e", "m", lead): [scores] for lead in (30, 60)}, {"e": "a"}, ["m"])
-    assert results.calibrated_csi("e", "m", 30, 1.0) == 1
-    assert scores.csi(1.0) == 0
-    assert scores.fss(1.0) == 0  # of the field
-
-
-def test_gain_has_an_interval_over_events() -> None:
-    good, poor = scored(field(1), field(1)), scored(field(2), field(1))
-    cases = {}
-    for event in "abcd":
-        for lead in (30, 60):
-            cases[event, "good", lead], cases[event, "poor", lead] = [good] * 4, [poor] * 4
-    results = Results(cases, {event: event for event in "abcd"}, ["good", "poor"])
-    gain = results.calibrated_csi(POOL, "good", 30, 1.0) - results.calibrated_csi(
-        POOL, "poor", 30, 1.0
-    )
-    # All cases are alike: the interval has no width.
-    np.testing.assert_allclose(results.gain("good", "poor", 30, 1.0), [gain] * 3)
+def test_each_source_has_a_row_of_gains_with_an_interval_over_events() -> None:
+    good, poor = field(1), field(2)
+    made = {"auto": good, "extrapolation": poor}
+    made |= {"pysteps:sprog": poor, "pysteps:extrapolation": good}
+    one = scored(field(1), **made)
+    fill_in([one])
+    where = {"a1": "a", "a2": "a", "b": "b", "c": "c"}
+    alike = [replace(one, event=e, radar=r) for e, r in where.items() for _ in range(3)]
+    results = Results(alike, list(made), [30])
+    csi = results.scores("b", 30)["csi"].isel(threshold=JUDGED)
+    gain = float(csi.sel(forecaster="auto") - csi.sel(forecaster="pysteps:sprog"))
+    fields = [csi.sel(forecaster=f"{name}extrapolation, field") for name in ("", "pysteps:")]
     assert gain > 0.3
-    uncut = good.csi(1.0) - poor.csi(1.0)
-    assert results.gain("good", "poor", 30, 1.0, "b", cut=False)[0] == pytest.approx(uncut)
-
-
-def test_each_source_has_a_row_of_gains() -> None:
-    good, poor = scored(field(1), field(1)), scored(field(2), field(1))
-    by_method = {"auto": good, "pysteps:sprog": poor, "extrapolation": poor}
-    by_method["pysteps:extrapolation"] = good
-    radars = {"a1": "a", "a2": "a", "b": "b"}
-    cases = {(e, m, lead): [by_method[m]] for e in radars for m in by_method for lead in (30, 60)}
-    results = Results(cases, radars, list(by_method))
-    rows = [line for line in by_source(results) if line.startswith("| a | +60 | 2, 2 |")]
-    (cells,) = ([cell.strip() for cell in row.split("|")] for row in rows)
-    gain = good.csi(1.0) - poor.csi(1.0)
-    assert cells[4].startswith(f"{results.gain('auto', 'pysteps:sprog', 60, 1.0, 'a')[0]:+.3f} [")
-    assert cells[5].startswith(f"{-gain:+.3f} [")
-    assert by_source(Results(cases, radars, ["auto"])) == []
-
-
-def test_unknown_methods_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"--methods: expected names among .*, found 'magic'"):
-        methods.run("magic", event("a", "a", 0), 5, [30], tmp_path)
+    rows = list(results.by_source())
+    # All cases are alike: the interval of four events has no width; two events have none.
+    (cells,) = ([c.strip() for c in row.split("|")] for row in rows if row.startswith("| all"))
+    assert cells[3] == "4, 12"
+    assert cells[4] == f"{gain:+.3f} [{gain:+.3f} {gain:+.3f}]"
+    assert cells[5].startswith(f"{float(fields[0] - fields[1]):+.3f} [")
+    (cells,) = ([c.strip() for c in row.split("|")] for row in rows if row.startswith("| a |"))
+    assert cells[3:5] == ["2, 6", f"{gain:+.3f}"]
+    assert list(Results(alike, ["extrapolation"], [30]).by_source()) == []

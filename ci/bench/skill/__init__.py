@@ -1,1 +1,1 @@
-"""Skill of forecasters on real events, with nothing fitted on the radar that is scored."""
+"""Skill of forecasters on real events, compared with pysteps' on the same pixels and times."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
-from ci.bench.skill import events, methods, results, table
+from ci.bench.skill import events
+from ci.bench.skill.cases import Case, cases, names
+from ci.bench.skill.fitted import fill_in
+from ci.bench.skill.results import Results
 
 
 def main() -> None:
@@ -25,20 +29,30 @@ def main() -> None:
     parser.add_argument("--leads", default="30,60", help="lead times in minutes, with commas")
     parser.add_argument("--every", type=int, default=30, help="minutes between starts")
     options = parser.parse_args()
-
-    def say(sentence: str) -> None:
-        print(sentence, file=sys.stderr, flush=True)
-
-    chosen = options.methods.split(",") if options.methods else methods.names()
+    chosen = options.methods.split(",") if options.methods else names()
     wanted = tuple(options.events.split(",")) if options.events else ("",)
-    loaded = list(events.loaded(options.data, options.cache, lambda s: s.name.startswith(wanted)))
-    skill = results.compare(
-        loaded, chosen, [int(lead) for lead in options.leads.split(",")],
-        every=options.every, most=options.starts, cache=options.cache, say=say,
-    )  # fmt: skip
-    if not skill.radars:
+    leads = sorted(int(lead) for lead in options.leads.split(","))
+    made: list[Case] = []
+    for event in events.loaded(options.data, options.cache, lambda s: s.name.startswith(wanted)):
+        began = time.perf_counter()
+        of_event = list(
+            cases(
+                event, chosen, leads, every=options.every, most=options.starts, cache=options.cache
+            )
+        )
+        made += of_event
+        print(
+            f"{event.name}: {len(of_event)} starts that reach common valid times, "
+            f"{event.spacing:g} km, {event.rain.shape[1]} x {event.rain.shape[2]}, "
+            f"{time.perf_counter() - began:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
+    if not made:
         parser.error(f"no event with rain found in {options.data} (--data, --events, --every)")
-    print("\n".join([*table.lines(skill), "", *table.by_source(skill)]))
+    fill_in(made)
+    results = Results(made, chosen, leads)
+    print("\n".join([*results.lines(), "", *results.by_source()]))
 
 
 if __name__ == "__main__":

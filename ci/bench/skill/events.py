@@ -105,11 +105,6 @@ class Event:
             and minutes[index + ahead] - minutes[index - n_in + 1] == self.step * (ahead + n_in - 1)
         ]
 
-    def common_valid_times(self, starts: Sequence[int], leads: Sequence[int]) -> set[int]:
-        """Return the frames that are forecast at every lead, from some start each."""
-        valid = [{start + lead // self.step for start in starts} for lead in leads]
-        return set.intersection(*valid)
-
 
 def load(source: Source, data: Path, cache: Path) -> Event:
     """Read an event from its rain store in the cache, which is made if it is missing."""

@@ -1,243 +1,170 @@
-"""All methods over all events: scores by event, method and lead, and their pools."""
+"""Scores of events, radars and all events together, and their tables."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from operator import add
-from pathlib import Path
+from functools import cached_property
 
 import numpy as np
+import xarray as xr
 
-from ci.bench.skill import methods
-from ci.bench.skill.events import Event
-from ci.bench.skill.fitted import Logistic, calibrated_threshold
-from ci.bench.skill.scores import PROBABLE, THRESHOLDS, Forecast, Scores, score
-from nowcast.verification.bootstrap import bootstrap_weights, difference_interval
+from ci.bench.skill.cases import DETAIL_KM, FSS_KM, JUDGED, PROBABLE, THRESHOLDS, Case
+from nowcast.verification.pool import pool
+from nowcast.verification.probability import brier_parts, reliability_curve
 
-#: Successive cases that share frames, half an hour apart; bootstrap samples of an interval.
-BLOCK, DRAWS = 3, 1000
+#: Successive cases that share frames, half an hour apart.
+BLOCK = 3
 POOL = "all events"
+#: The peer's methods.
+SPROG, KANADE = "pysteps:sprog", "pysteps:extrapolation"
+NOTE = f"""\
+CSI of a rain rate at or above {", ".join(f"{t:g}" for t in THRESHOLDS)} mm/h; cal: at 1 mm/h by \
+the method's own yes and no, else the field cut where other radars say, and the bias of these;
+FSS of the field at 1, 5 and 10 mm/h in windows of {FSS_KM:g} km; Brier score of {PROBABLE:g} mm/h \
+(~: a logistic of the field, fitted on other radars);
+rel: largest difference of probability and frequency in bins of 1,000 pixels; CRPS in mm/h (of one \
+field: its absolute error);
+detail: power of the field, or of a member, over that observed at {DETAIL_KM[0]:g} to \
+{DETAIL_KM[1]:g} km; s: CPU seconds a start, all leads. All methods on the same pixels and valid \
+times."""
+HEAD = (
+    f"{'':<24}{'CSI .1':>7}{'1':>6}{'5':>6}{'10':>6}{'20':>6}{'cal':>6}{'bias':>6}{'FSS 1':>6}"
+    f"{'5':>6}{'10':>6}{'Brier':>8}{'rel':>6}{'CRPS':>7}{'detail':>7}{'s':>6}"
+)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Scores of every case.
+    """Scores of all cases, in which :func:`ci.bench.skill.fitted.fill_in` has filled in the rest.
 
     Parameters
     ----------
-    cases : dict of (event, method, lead) to list of Scores
-        One for each valid time; the lists of all methods of an event and lead have the same order.
-    radars : dict of event to radar
+    cases : sequence of Case
     methods : sequence of str
-    """
-
-    cases: dict[tuple[str, str, int], list[Scores]]
-    radars: dict[str, str]
-    methods: Sequence[str]
-
-    def events(self) -> list[str]:
-        """Names of the events."""
-        return list(self.radars)
-
-    @cached_property
-    def leads(self) -> list[int]:
-        """Lead times in minutes."""
-        return sorted({lead for _, _, lead in self.cases})
-
-    def pools(self) -> list[str]:
-        """Names of the sums over events: each radar of several events, and all."""
-        of = list(self.radars.values())
-        return [*(radar for radar in dict.fromkeys(of) if of.count(radar) > 1), POOL]
-
-    def of(self, name: str) -> list[str]:
-        """Return the events of a pool; for an event's name the event itself."""
-        if name in self.radars:
-            return [name]
-        return [event for event, radar in self.radars.items() if name in (radar, POOL)]
-
-    @cached_property
-    def _sums(self) -> dict[tuple[str, str, int], Scores]:
-        return {key: reduce(add, cases, Scores()) for key, cases in self.cases.items()}
-
-    def sums(self, event: str, method: str, lead: int) -> Scores:
-        """Return the sum of the scores of an event or a pool."""
-        return reduce(add, (self._sums[e, method, lead] for e in self.of(event)), Scores())
-
-    def others(self, event: str, method: str, lead: int) -> list[Scores]:
-        """Return the scores of each other radar, summed over its events."""
-        by_radar: dict[str, Scores] = {}
-        for other, radar in self.radars.items():
-            if radar != self.radars[event]:
-                sums = self._sums[other, method, lead]
-                by_radar[radar] = by_radar.get(radar, Scores()) + sums
-        return list(by_radar.values())
-
-    def threshold(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """Return the threshold of a method's field on an event, fitted on other radars."""
-        return calibrated_threshold(self.others(event, method, lead), threshold)
-
-    def calibrated_csi(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """CSI of a method's yes and no, else of its field, cut as fitted on other radars."""
-        hits, false_alarms, misses = self.counts(event, method, lead, threshold)
-        union = hits + false_alarms + misses
-        return float(hits / union) if union else float("nan")
-
-    def calibrated_bias(self, event: str, method: str, lead: int, threshold: float) -> float:
-        """Frequency bias of the same yes and no: forecast area over observed area."""
-        hits, false_alarms, misses = self.counts(event, method, lead, threshold)
-        observed = hits + misses
-        return float((hits + false_alarms) / observed) if observed else float("nan")
-
-    def counts(self, event: str, method: str, lead: int, threshold: float) -> np.ndarray:
-        """Return hits, false alarms and misses of an event or a pool, (3,)."""
-        chosen = self.of(event)
-        return np.sum([self.decided(e, method, lead, threshold).sum(0) for e in chosen], axis=0)
-
-    def decided(self, event: str, method: str, lead: int, threshold: float) -> np.ndarray:
-        """Return hits, false alarms and misses of each case of an event, (case, 3)."""
-        t = THRESHOLDS.index(threshold)
-        if self._sums[event, method, lead].decided[t].any():
-            return np.stack([case.decided[t] for case in self.cases[event, method, lead]])
-        cut = self.threshold(event, method, lead, threshold)
-        return np.array([case.counts(threshold, cut) for case in self.cases[event, method, lead]])
-
-    def gain(
-        self,
-        ours: str,
-        peer: str,
-        lead: int,
-        threshold: float,
-        name: str = POOL,
-        cut: bool = True,
-    ) -> tuple[float, float, float]:
-        """Return a difference of CSI in a pool, and its 95 % interval.
-
-        The bootstrap draws events, and in each event runs of `BLOCK` cases, which share frames.
-
-        Parameters
-        ----------
-        ours, peer : str
-        lead : int
-        threshold : float
-        name : str
-            Of an event or a pool.
-        cut : bool
-            Whether to use yes and no of `decided`; else the field is cut at the threshold.
-        """
-        events = self.of(name)
-        parts = []
-        for event in events:
-            both = [self.decided(event, m, lead, threshold) for m in (peer, ours)]
-            if not cut:
-                both = [
-                    np.array([case.counts(threshold) for case in self.cases[event, m, lead]])
-                    for m in (peer, ours)
-                ]
-            parts.append(np.stack(both, axis=1))
-        counts = np.concatenate(parts)
-        labels = np.repeat(np.arange(len(events)), [len(part) for part in parts])
-        weights = bootstrap_weights(labels, BLOCK, DRAWS)
-        low, high = difference_interval(counts[..., 0], counts.sum(-1), 0, weights)[:, 1]
-        theirs, mine = counts[..., 0].sum(0) / np.maximum(counts.sum((0, 2)), 1)
-        return float(mine - theirs), float(low), float(high)
-
-    def brier(self, event: str, method: str, lead: int) -> tuple[np.ndarray, bool]:
-        """Return the sums of the Brier score, and whether the method has probabilities.
-
-        A method without probabilities gets a logistic of its field that was fitted on other radars.
-        """
-        chosen = self.of(event)
-        parts = [self._sums[e, method, lead].brier for e in chosen]
-        if all(sums.any() for sums in parts):
-            return np.sum(parts, axis=0), True
-        return np.sum([self.logistic_brier(e, method, lead) for e in chosen], axis=0), False
-
-    def logistic_brier(self, event: str, method: str, lead: int) -> np.ndarray:
-        """Return the Brier sums of a logistic of the field that was fitted on other radars."""
-        others = self.others(event, method, lead)
-        sums = self._sums[event, method, lead]
-        # With a single radar it is fitted on that one: better than no figure.
-        return Logistic.fit(others or [sums], PROBABLE).brier_sums(sums, PROBABLE)
-
-
-def compare(
-    events: Sequence[Event],
-    chosen: Sequence[str],
-    leads: Sequence[int],
-    *,
-    every: int,
-    most: int | None,
-    cache: Path,
-    say: Callable[[str], None],
-) -> Results:
-    """Run the chosen methods on all starts of all events.
-
-    Parameters
-    ----------
     leads : sequence of int
-        Lead times in minutes; every event's step divides them.
-    every : int
-        Minutes between two starts.
-    most : int, optional
-        Largest number of starts of an event, the first ones.
-    cache : path
-        Folder of the peer's forecasts.
-    say : callable
-        Gets messages of progress.
+        In minutes.
     """
-    cases: dict[tuple[str, str, int], list[Scores]] = {}
-    radars = {}
-    for event in events:
-        starts = event.starts(methods.frames_in(event.step), leads, every)[:most]
-        common = event.common_valid_times(starts, leads)
-        if not common:
-            say(f"{event.name}: no valid time that all leads reach from {len(starts)} starts")
-            continue
-        radars[event.name] = event.radar
-        began = time.perf_counter()
-        for start in starts:
-            made = {name: methods.run(name, event, start, list(leads), cache) for name in chosen}
-            for position, lead in enumerate(leads):
-                valid = start + lead // event.step
-                if valid not in common:
-                    continue
-                observed = event.rain[valid]
-                scored = _scored(observed, made, position)
-                for name, forecast in made.items():
-                    cases.setdefault((event.name, name, lead), []).append(
-                        score(forecast, position, observed, scored, event.spacing)
-                    )
-        say(
-            f"{event.name}: {len(common)} valid times, {len(starts)} starts, "
-            f"{event.spacing:g} km, {event.rain.shape[1]} x {event.rain.shape[2]}, "
-            f"{time.perf_counter() - began:.0f} s"
+
+    cases: Sequence[Case]
+    methods: Sequence[str]
+    leads: Sequence[int]
+
+    @cached_property
+    def radars(self) -> dict[str, str]:
+        """The radar of each event."""
+        return {case.event: case.radar for case in self.cases}
+
+    def groups(self) -> list[str]:
+        """Names of the events, of each radar with several events, and of all."""
+        of = list(self.radars.values())
+        several = [radar for radar in dict.fromkeys(of) if of.count(radar) > 1]
+        return [*self.radars, *several, POOL]
+
+    def of(self, group: str, lead: int) -> list[Case]:
+        """Return the cases of a group that are scored at a lead time."""
+        i = self.leads.index(lead)
+        return [c for c in self.cases if c.scored[i] and group in (c.event, c.radar, POOL)]
+
+    def scores(self, group: str, lead: int, reference: str | None = None) -> xr.Dataset:
+        """Return the pooled scores of a group at a lead time, by `nowcast.verification.pool`.
+
+        Forecasters are the methods, and their fields under names like "auto, field". Also
+        ``prob_brier`` and ``reliability_error`` of `PROBABLE`, ``detail`` and ``seconds`` (method).
+        """
+        chosen = self.of(group, lead)
+        events = list(dict.fromkeys(case.event for case in chosen))
+        scores = pool(
+            [case.sums for case in chosen],
+            forecasters=[*self.methods, *(f"{name}, field" for name in self.methods)],
+            lead_time=np.array(self.leads, "timedelta64[m]").astype("timedelta64[ns]"),
+            thresholds=THRESHOLDS,
+            scales=(FSS_KM,),
+            reference=reference,
+            events=[events.index(case.event) for case in chosen],
+            block=BLOCK,
         )
-    return Results(cases, radars, list(chosen))
+        i = self.leads.index(lead)
+        sums = sum(case.probability[:, i] for case in chosen)
+        forecast, observed = np.moveaxis(sum(case.detail[:, i] for case in chosen), -1, 0)
+        more = {
+            "prob_brier": [brier_parts(one).score for one in sums],
+            "reliability_error": [_reliability_error(one) for one in sums],
+            "detail": forecast / observed,
+            "seconds": np.mean([case.seconds for case in chosen], 0),
+        }
+        made = {name: ("method", np.asarray(values)) for name, values in more.items()}
+        return scores.isel(lead_time=i, scale=0).assign(made).assign_coords(method=self.methods)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the tables: a block for each event and lead, one line a method."""
+        for group in self.groups():
+            for lead in self.leads:
+                yield from ["", f"{group}, +{lead} min, {len(self.of(group, lead))} valid times"]
+                yield HEAD
+                scores = self.scores(group, lead)
+                probable = self.of(group, lead)[0].probable
+                for name, own in zip(self.methods, probable, strict=True):
+                    yield _line(name, scores, " " if own else "~")
+        yield from ["", *NOTE.split("\n")]
+
+    def by_source(self) -> Iterator[str]:
+        """Yield a Markdown table of the gains of `auto` and of its motion, by source and in all."""
+        gains = [
+            (title, ours, peer)
+            for title, ours, peer in (
+                ("yes/no less S-PROG's", "auto", SPROG),
+                ("motion less Lucas-Kanade's", "extrapolation, field", f"{KANADE}, field"),
+            )
+            if {one.removesuffix(", field") for one in (ours, peer)} <= set(self.methods)
+        ]
+        if not gains:
+            return
+        heads = [title for title, *_ in gains]
+        of_auto = {"auto", SPROG} <= set(self.methods)
+        if of_auto:
+            heads += ["bias", "Brier score less S-PROG's", "probabilities off by"]
+        yield f"CSI of {PROBABLE:g} mm/h with 95 % intervals; bias of yes/no; {PROBABLE:g} mm/h"
+        yield from ["", f"| source | lead | events, times | {' | '.join(heads)} |"]
+        yield "|" + "---|" * (len(heads) + 3)
+        for source in [*dict.fromkeys(self.radars.values()), POOL]:
+            for lead in self.leads:
+                chosen = self.of(source, lead)
+                events = len({case.event for case in chosen})
+                cells = [source, f"+{lead}", f"{events}, {len(chosen)}"]
+                for _, ours, peer in gains:
+                    scores = self.scores(source, lead, peer).isel(threshold=JUDGED)
+                    one = scores.sel(forecaster=ours)
+                    gain, low, high = (
+                        float(one[f"csi_difference{end}"]) for end in ("", "_low", "_high")
+                    )
+                    interval = f" [{low:+.3f} {high:+.3f}]" if np.isfinite(low) else ""
+                    cells.append(f"{gain:+.3f}{interval}")
+                if of_auto:
+                    auto, peer = (scores.sel({"method": name}) for name in ("auto", SPROG))
+                    cells += [
+                        f"{float(scores['bias'].sel(forecaster='auto')):.2f}",
+                        f"{float(auto['prob_brier'] / peer['prob_brier']) - 1:+.0%}",
+                        f"{float(auto['reliability_error']):.2f}",
+                    ]
+                yield f"| {' | '.join(cells)} |"
 
 
-def _scored(observed: np.ndarray, made: dict[str, Forecast], position: int) -> np.ndarray:
-    """Return the pixels that are known in the observation and in every forecast."""
-    scored = np.isfinite(observed)
-    for forecast in made.values():
-        scored &= np.isfinite(forecast.rain[position])
-    return scored
-
-
-def summary(results: Results, event: str, method: str, lead: int) -> dict[str, float | bool]:
-    """Return Brier score, reliability error, CRPS and spectral ratio."""
-    from nowcast.verification.probability import brier_parts, crps, reliability_curve
-
-    sums, has_probability = results.brier(event, method, lead)
+def _reliability_error(sums: np.ndarray) -> float:
+    """Return the largest difference of probability and frequency in bins of 1,000 pixels."""
     mean, frequency, count = reliability_curve(sums)
     sure = count >= 1000
-    scores = results.sums(event, method, lead)
-    return {
-        "brier_1": brier_parts(sums).score,
-        "reliability_error_1": float(np.abs(mean - frequency)[sure].max()) if sure.any() else 0.0,
-        "own_probability": has_probability,
-        "crps": crps(scores.crps),
-        "spectral_ratio": float(scores.detail[0] / scores.detail[1]),
-    }
+    return float(np.abs(mean - frequency)[sure].max()) if sure.any() else 0.0
+
+
+def _line(method: str, scores: xr.Dataset, mark: str) -> str:
+    own, field = (scores.sel(forecaster=name) for name in (method, f"{method}, field"))
+    of_method, judged = scores.sel({"method": method}), own.isel(threshold=JUDGED)
+    csi = "".join(f"{v:{6 + (k == 0)}.3f}" for k, v in enumerate(field["csi"].values))
+    fss = "".join(f"{v:6.3f}" for v in field["fss"].values[1:4])
+    return (
+        f"{method:<24}{csi}{float(judged['csi']):6.3f}{float(judged['bias']):6.2f}{fss}{mark}"
+        f"{float(of_method['prob_brier']):7.4f}{float(of_method['reliability_error']):6.2f}"
+        f"{float(field['crps']):7.3f}{float(of_method['detail']):7.2f}"
+        f"{float(of_method['seconds']):6.2f}"
+    )
