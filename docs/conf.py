@@ -23,12 +23,14 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_design",
+    "sphinxcontrib.mermaid",
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 # The first is what autosummary writes.
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}
 templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
+myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
 
 # Tutorials run while the site is built, with the pictures that they draw; an error ends the build.
