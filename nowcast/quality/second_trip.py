@@ -9,16 +9,20 @@ longer range; its lower pulse rate puts the second trip farther out.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
-from daskdl.kernels.runtime.jit import jit
 from nowcast.radar.polar.sweep import Sweep
 
 Float = NDArray[np.float32]
 
 # Rays and gates to each side in a mean, and the least number of values in it.
 RAYS, GATES, FEWEST = 1, 3, 9
+# Of scipy's filters: the first ray is next to the last, and there is nothing beyond the gates.
+AROUND = "wrap", "constant"
 # Mean signal quality index below which an echo is incoherent: with 32 pulses of noise it is 0.16,
 # with rain as strong as the noise 0.45, and 0.25 at the rim of weak rain that radars still show.
 LEAST_COHERENCE = 0.22
@@ -39,57 +43,23 @@ def second_trip(sweep: Sweep, weakest: float) -> NDArray[np.bool_] | None:
     if sweep.coherence is not None:
         parts, least = sweep.coherence[np.newaxis], LEAST_COHERENCE
     elif sweep.velocity is not None:
-        turn = np.zeros_like(sweep.velocity)
-        turn[:, :-1] = np.diff(sweep.velocity, axis=1) * np.float32(np.pi)
-        turn[:, -1] = np.nan
+        turn = np.diff(sweep.velocity, axis=1, append=np.float32(np.nan)) * np.float32(np.pi)
         parts, least = np.stack([np.cos(turn), np.sin(turn)]), LEAST_STEADINESS
     else:
         return None
-    false = np.zeros(sweep.dbz.shape, np.bool_)
-    parts = np.ascontiguousarray(parts, np.float32)
-    weakest32 = np.float32(max(weakest, -1e30))
-    _judge(sweep.dbz, parts, weakest32, np.float32(least), false)
+    known = np.isfinite(parts)
+    count = np.rint(_sums(known[0]))
+    squares = sum(np.square(_sums(part)) for part in np.where(known, parts, 0))
+    echo = (sweep.dbz >= weakest) & np.isfinite(sweep.dbz)
+    false = echo & (count >= FEWEST) & (squares < np.square(np.float32(least) * count))
     if sweep.coherence is not None:
-        _grow(sweep.dbz, parts[0], weakest32, np.float32(LEAST_AT_EDGES), false.copy(), false)
+        near = ndimage.maximum_filter(false, 3, mode=AROUND)
+        false |= near & echo & (sweep.coherence < np.float32(LEAST_AT_EDGES))
     return false
 
 
-@jit
-def _judge(
-    dbz: Float, parts: Float, weakest: np.float32, least: np.float32, false: NDArray[np.bool_]
-) -> None:
-    """Mark in ``false`` the gates where the mean vector of ``parts`` (part, ray, gate) is short."""
-    rays, gates = dbz.shape
-    for ray in range(rays):
-        for gate in range(gates):
-            if not weakest <= dbz[ray, gate] < np.inf:
-                continue
-            squares, count = np.float32(0), 0
-            for part in range(len(parts)):
-                total, count = np.float32(0), 0
-                for side in range(-RAYS, RAYS + 1):
-                    row = (ray + side) % rays
-                    for near in range(max(gate - GATES, 0), min(gate + GATES + 1, gates)):
-                        value = parts[part, row, near]
-                        if value == value:  # NaN is not
-                            total += value
-                            count += 1
-                squares += total * total
-            false[ray, gate] = count >= FEWEST and squares < (least * np.float32(count)) ** 2
-
-
-@jit
-def _grow(
-    dbz: Float, coherence: Float, weakest: np.float32, least: np.float32,
-    before: NDArray[np.bool_], false: NDArray[np.bool_],
-) -> None:  # fmt: skip
-    """Mark in ``false`` the echo of low coherence next to gates in ``before``."""
-    rays, gates = dbz.shape
-    for ray in range(rays):
-        for gate in range(gates):
-            if before[ray, gate]:
-                for side in range(-1, 2):
-                    row = (ray + side) % rays
-                    for near in range(max(gate - 1, 0), min(gate + 2, gates)):
-                        if coherence[row, near] < least and weakest <= dbz[row, near]:
-                            false[row, near] = True
+def _sums(values: NDArray[Any]) -> Float:
+    """Return the sums of values in the surroundings of each gate, 0 beyond the last one."""
+    sides = 2 * RAYS + 1, 2 * GATES + 1
+    means: Float = ndimage.uniform_filter(values.astype(np.float32), sides, mode=AROUND)
+    return means * np.float32(sides[0] * sides[1])
