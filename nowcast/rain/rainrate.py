@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import SettingsError
-from daskdl.kernels.runtime.jit import jit
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,9 @@ class ZRRelation:
         shift = np.float32(math.log(self.a) / self.b)
         cap = np.float32(math.inf if self.hail_cap is None else self.hail_cap)
         noise = np.float32(-math.inf if self.noise is None else self.noise)
-        values = np.ascontiguousarray(dbz, np.float32)
-        rate = np.empty_like(values)
-        _rates(values.reshape(-1), rate.reshape(-1), noise, cap, slope, shift)
-        return rate.reshape(np.shape(dbz))
+        values = np.asarray(dbz, np.float32)
+        rate = np.exp(np.minimum(values, cap) * slope - shift)
+        return np.where(values < noise, np.float32(0), rate)
 
     def reflectivity(self, rain_rate: NDArray[Any]) -> NDArray[np.float64]:
         """Return the reflectivity in dBZ of a rain rate in mm h-1; minus infinity for 0."""
@@ -84,17 +82,6 @@ class ZRRelation:
         cap = "no hail cap" if self.hail_cap is None else f"hail cap {self.hail_cap:g} dBZ"
         noise = "no noise threshold" if self.noise is None else f"no rain below {self.noise:g} dBZ"
         return f"Z = {self.a:g} R^{self.b:g} ({self.name}), {cap}, {noise}"
-
-
-@jit
-def _rates(
-    dbz: NDArray[np.float32], rate: NDArray[np.float32], noise: np.float32, cap: np.float32,
-    slope: np.float32, shift: np.float32,
-) -> None:  # fmt: skip
-    """Write rain rates; most gates have no echo, and need no exponential."""
-    for at in range(dbz.size):
-        value = min(dbz[at], cap) if dbz[at] == dbz[at] else dbz[at]
-        rate[at] = np.float32(0) if value < noise else np.exp(value * slope - shift)
 
 
 # Marshall and Palmer (1948); WSR-88D's convective default (Fulton et al., 1998); the Finnish
