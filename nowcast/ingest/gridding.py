@@ -16,7 +16,6 @@ import numpy as np
 import pyproj
 from numpy.typing import NDArray
 
-from daskdl.kernels.runtime.jit import jit
 from nowcast.radar.header import Site
 from nowcast.radar.polar.geometry import Geometry
 from nowcast.rain.grid import Grid
@@ -50,31 +49,19 @@ class GateWeights:
         radar does not see it.
         """
         flat = np.ascontiguousarray(values, np.float32).reshape(-1)
-        cells = np.empty(self.shape, np.float32)
-        rows = self.matrix.indptr, self.matrix.indices, self.matrix.data
-        _means(*rows, flat, np.float32(1.0 - LARGEST_MISSING - 1e-4), cells.reshape(-1))
-        return cells
+        known = ~np.isnan(flat)
+        total, weight = (
+            self.matrix @ np.where(known, flat, 0),
+            self.matrix @ known.astype(np.float32),
+        )
+        few = weight < np.float32(1.0 - LARGEST_MISSING - 1e-4)
+        total[few] = np.nan
+        return np.divide(total, weight, out=total, where=~few).reshape(self.shape)
 
     @property
     def reached(self) -> NDArray[np.bool_]:
         """Cells that the radar sees, (ny, nx)."""
         return (np.diff(self.matrix.indptr) > 0).reshape(self.shape)
-
-
-@jit
-def _means(
-    starts: NDArray[np.int32], gates: NDArray[np.int32], weights: NDArray[np.float32],
-    values: NDArray[np.float32], least: np.float32, cells: NDArray[np.float32],
-) -> None:  # fmt: skip
-    """Write each cell's weighted mean; NaN where less than the ``least`` weight is known."""
-    for cell in range(cells.size):
-        total, known = np.float32(0), np.float32(0)
-        for at in range(starts[cell], starts[cell + 1]):
-            value = values[gates[at]]
-            if value == value:  # NaN is not
-                total += weights[at] * value
-                known += weights[at]
-        cells[cell] = total / known if known >= least else np.float32(np.nan)
 
 
 @lru_cache(maxsize=4)
