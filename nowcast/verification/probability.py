@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from daskdl.kernels.runtime.jit import jit
 
 #: Bins of forecast probability, each 0.01 wide; the last one holds 1 too.
 BINS = 100
@@ -28,32 +25,11 @@ def probability_sums(
     - returns (BINS, 5): for each bin of probability p, with o = 1 for an event and 0 for none, the
       number of pixels and the sums of p, p squared, o, and p times o.
     """
-    sums = np.zeros((BINS, 5))
-    _add_bins(
-        np.ascontiguousarray(probability, np.float32).ravel(),
-        np.ascontiguousarray(observed).ravel(),
-        np.ascontiguousarray(scored).ravel(),
-        sums,
-    )
-    return sums
-
-
-@jit
-def _add_bins(probability: Any, observed: Any, scored: Any, sums: Any) -> None:
-    """Add every scored pixel to the sums of its bin."""
-    bins = len(sums)
-    for i in range(len(probability)):
-        if not scored[i]:
-            continue
-        p = min(max(np.float64(probability[i]), 0.0), 1.0)
-        # float32 0.07 times 100 is 6.9999998, but a probability on an edge belongs in the next bin.
-        row = sums[min(bins - 1, int(p * bins + 1e-5))]
-        row[0] += 1
-        row[1] += p
-        row[2] += p * p
-        if observed[i]:
-            row[3] += 1
-            row[4] += p
+    p, event = np.clip(probability[scored], 0.0, 1.0, dtype=np.float64), observed[scored]
+    # float32 0.07 times 100 is 6.9999998, but a probability on an edge belongs in the next bin.
+    place = np.minimum((p * BINS + 1e-5).astype(np.int64), BINS - 1)
+    columns = (np.ones(p.size), p, p * p, event, event * p)
+    return np.stack([np.bincount(place, column, BINS) for column in columns], axis=1)
 
 
 @dataclass(frozen=True)
@@ -154,46 +130,20 @@ def ensemble_sums(
     Stat. Assoc. 102 (2007), 359-378. Hamill, "Interpretation of rank histograms for verifying
     ensemble forecasts", Mon. Wea. Rev. 129 (2001), 550-560.
     """
-    crps, ranks = np.zeros(3), np.zeros(len(members) + 1)
-    # The members of a pixel are contiguous: the kernel sorts them in place.
-    values = np.ascontiguousarray(members[:, scored].T, np.float32)
-    _add_pixels(values, np.ascontiguousarray(observed[scored], np.float32), crps, ranks)
-    return crps, ranks
-
-
-@jit
-def _add_pixels(values: Any, observed: Any, crps: Any, ranks: Any) -> None:
-    """Add pixels to the sums; ``values`` (pixel, member) are sorted in place."""
-    pixels, m = values.shape
-    for i in range(pixels):
-        row = values[i]
-        for k in range(1, m):
-            value = row[k]
-            at = k
-            while at > 0 and row[at - 1] > value:
-                row[at] = row[at - 1]
-                at -= 1
-            row[at] = value
-        error = 0.0
-        spread = 0.0
-        below = 0
-        equal = 0
-        o = np.float64(observed[i])
-        for k in range(m):
-            value = np.float64(row[k])
-            error += abs(value - o)
-            # Sum over pairs of |x_j - x_k|: the k-th smallest is above k and below m - 1 - k.
-            spread += (2 * k - m + 1) * value
-            if value < o:
-                below += 1
-            elif value == o:
-                equal += 1
-        crps[0] += 1
-        crps[1] += error / m
-        crps[2] += 2 * spread / (m * m)
-        part = 1.0 / (equal + 1)
-        for rank in range(below, below + equal + 1):
-            ranks[rank] += part
+    m, o = len(members), observed[scored].astype(np.float64)
+    error, spread = 0.0, 0.0
+    below, equal = np.zeros((2, o.size), np.int64)
+    for k, values in enumerate(np.sort(members[:, scored], axis=0)):
+        error += np.abs(values - o).sum()
+        # Sum over pairs of |x_j - x_k|: the k-th smallest is above k and below m - 1 - k.
+        spread += (2 * k - m + 1) * values.sum(dtype=np.float64)
+        below += values < o
+        equal += values == o
+    # Equal parts for the ranks from ``below`` to ``below + equal``, as sums of rises and falls.
+    part = 1.0 / (equal + 1)
+    rises = np.bincount(below, part, m + 2) - np.bincount(below + equal + 1, part, m + 2)
+    crps = np.array([o.size, error / m, 2 * spread / (m * m)])
+    return crps, np.cumsum(rises)[:-1]
 
 
 def crps(sums: Sums, members: int | None = None) -> float:
