@@ -1,1 +1,0 @@
-"""Search in packed binary codes by Hamming distance."""
