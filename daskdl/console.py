@@ -7,8 +7,10 @@ terminated (SIGTERM).
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -93,6 +95,24 @@ def run(
     return 0
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        shown = action.default not in (None, False, argparse.SUPPRESS)
+        return f"{action.help} (default: %(default)s)" if shown else action.help
+
+
+def argument_parser(description: str | None, epilog: str | None = None) -> argparse.ArgumentParser:
+    """Return a parser of a script's arguments; its help keeps lines, and shows defaults."""
+    return argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=_Help)
+
+
+def positive(text: str) -> int:
+    """Return a whole number of at least 1, as a type for arguments of scripts."""
+    if not re.fullmatch("0*[1-9][0-9]*", text):
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+    return int(text)
+
+
 def script(main: Callable[[], Any]) -> None:
     """Run the main function of a script; report a user's mistakes in one line, as :func:`run`.
 
@@ -108,6 +128,10 @@ def script(main: Callable[[], Any]) -> None:
         if end.code == TERMINATED:
             print(f"{name}: {ENDINGS[TERMINATED]}", file=sys.stderr)
         raise
+    except KeyboardInterrupt as interrupt:
+        if not (interrupt.args or os.environ.get(TRACEBACK)):  # a fit's has a line of its own
+            sys.excepthook = lambda *_: print(f"{name}: {ENDINGS[INTERRUPTED]}", file=sys.stderr)
+        raise  # the process ends by the signal, and a shell's loop around it, too
     except Exception as error:
         code, sentence, unexpected = _sentence(error, "daskdl")
         if unexpected or isinstance(error, ModuleNotFoundError) or os.environ.get(TRACEBACK):

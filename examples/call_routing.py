@@ -2,7 +2,7 @@
 
 Speech recognition puts the text of each call on a topic of Kafka. A stream on Dask workers predicts
 the subject, and puts the text on the Kafka topic of its specialist, or of a human if the classifier
-is not sure. Speech recognition is simulated by a process that sends texts at a chosen rate.
+is not sure. Speech recognition is simulated: a thread sends texts at a chosen rate.
 
 Data: sentences by topic of the package chatterbot-corpus (pip install chatterbot-corpus), 313 of
 eight topics (a classifier gets two in three new ones right); or a CSV with the columns text and
@@ -16,16 +16,14 @@ Run: python examples/call_routing.py --brokers 127.0.0.1:9092 --rate 500 --secon
 
 from __future__ import annotations
 
-import argparse
 import csv
 import importlib.util
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ import yaml
 
 import daskdl
 from daskdl import SampleSet, Trainer, connect, text
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.text import Encode, Vocabulary
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.metrics import Accuracy
@@ -104,13 +102,12 @@ def train(
     return [texts[i] for i in held_out]
 
 
-def speech_recognition(brokers: str, topic: str, rate: float, seconds: float, file: str) -> None:
-    """Simulate speech recognition: put the texts of a file on a topic at a rate a second."""
+def speech_recognition(brokers: str, topic: str, texts: list[str], count: int, rate: int) -> None:
+    """Simulate speech recognition: put texts on a topic, so many a second."""
     from confluent_kafka import Producer
 
-    texts = json.loads(Path(file).read_text())
     producer, began = Producer({"bootstrap.servers": brokers, "linger.ms": 0}), time.monotonic()
-    for i in range(int(rate * seconds)):
+    for i in range(count):
         time.sleep(max(0.0, began + i / rate - time.monotonic()))
         call = {"call": i, "text": texts[i % len(texts)]}
         producer.produce(topic, json.dumps(call), key=str(i % 1000))
@@ -118,40 +115,41 @@ def speech_recognition(brokers: str, topic: str, rate: float, seconds: float, fi
     producer.flush()
 
 
-class Minutes:
-    """Latencies over time: percentiles of each second."""
+class Watch:
+    """Starts the calls when all workers read, records latencies, and ends the stream after them."""
 
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self.p50: list[float] = []
-        self.p99: list[float] = []
-        self._before, self._began = Histogram(), 0.0
+    def __init__(self, calls: Thread, count: int) -> None:
+        self.calls, self.count, self.latest_call = calls, count, 0.0
+        self.latencies: list[tuple[float, float, float]] = []  # time (s), p50 and p99 (ms) since
+        self.before = Histogram()
 
-    def look(self, stream: Stream) -> None:
-        """Record the latencies of each second since the first answer."""
-        now = time.monotonic() - self._began
-        if self.seconds and now - self.seconds[-1] < 1:
-            return
-        latest, lately = stream.status.latency(), Histogram()
-        if not self.seconds:
-            if not latest.counts.any():
-                return
-            self._began, now = time.monotonic(), 0.0
-        lately.counts = np.maximum(latest.counts - self._before.counts, 0)
-        self._before = latest
-        p50, p99 = lately.percentiles(50, 99)
-        self.seconds.append(now)
-        self.p50.append(p50)
-        self.p99.append(p99)
+    def __call__(self, stream: Stream) -> None:
+        """Look at a stream, several times a second."""
+        now, workers = time.monotonic(), stream.status.workers.values()
+        idle = bool(workers) and all(worker.ended for worker in workers)
+        if self.calls.ident is None and idle:
+            self.calls.start()
+        if self.calls.ident is None or self.calls.is_alive():
+            self.latest_call = now
+        elif stream.status.records >= self.count or (idle and now - self.latest_call > 10):
+            stream.stop()
+        if not self.latencies or now - self.latencies[-1][0] >= 1:
+            latest, lately = stream.status.latency(), Histogram()
+            lately.counts = np.maximum(latest.counts - self.before.counts, 0)
+            self.before = latest
+            if self.latencies or latest.counts.any():
+                p50, p99 = lately.percentiles(50, 99)
+                self.latencies.append((now, p50, p99))
 
     def plot(self, path: Path) -> None:
         """Draw latency over time."""
         from matplotlib.figure import Figure
 
+        seconds, p50, p99 = np.transpose(self.latencies)
         figure = Figure(figsize=(7, 3), layout="constrained")
         axes = figure.add_subplot()
-        axes.plot(self.seconds, self.p50, label="p50")
-        axes.plot(self.seconds, self.p99, label="p99")
+        axes.plot(seconds - seconds[0], p50, label="p50")
+        axes.plot(seconds - seconds[0], p99, label="p99")
         axes.set(xlabel="time since the first answer (s)", ylabel="latency (ms)", yscale="log")
         axes.legend()
         figure.savefig(path)
@@ -182,72 +180,53 @@ def main(arguments: list[str] | None = None) -> Counter[str]:
     """Train, stream, and return the number of calls to each specialist."""
     args = parse(arguments)
     texts, labels = sentences(args.csv)
-    names = sorted(set(labels))
+    specialists = {name: f"{args.group}-{name}" for name in sorted(set(labels))}
+    routes = Routes(
+        f"{args.group}-rest", f"{args.group}-dead-letter", specialists, args.sure,
+        f"{args.group}-human",
+    )  # fmt: skip
+    brokers, topic, count = (
+        Brokers(args.brokers),
+        f"{args.group}-calls",
+        args.rate * args.seconds,
+    )
+    sink = KafkaSink(brokers, args.group, exactly_once=True, create_topics=True)
+    sink.check([Partition(topic, p) for p in range(4)], [topic, *routes.topics()])
+    before = routed(args.brokers, routes.topics())
     with tempfile.TemporaryDirectory() as folder:
-        model, spoken = Path(folder) / "calls.safetensors", Path(folder) / "spoken.json"
-        specialists = {name: f"{args.group}-{name}" for name in names}
-        routes = Routes(
-            f"{args.group}-rest", f"{args.group}-dead-letter", specialists, args.sure,
-            f"{args.group}-human",
-        )  # fmt: skip
-        brokers, calls = Brokers(args.brokers), f"{args.group}-calls"
-        sink = KafkaSink(brokers, args.group, exactly_once=True, create_topics=True)
-        sink.check([Partition(calls, p) for p in range(4)], [calls])
-        spoken.write_text(
-            json.dumps(train(texts, labels, model, args.epochs, args.seed, args.encoder))
-        )
+        model = Path(folder) / "calls.safetensors"
+        spoken = train(texts, labels, model, args.epochs, args.seed, args.encoder)
         stream = Stream(
-            KafkaSource(brokers, [calls], args.group), sink, model, routes,
+            KafkaSource(brokers, [topic], args.group), sink, model, routes,
             schema="json:text", echo=True,
         )  # fmt: skip
-        code = "import sys; sys.path.insert(0, sys.argv[6]); import call_routing as c; a = sys.argv"
-        command = [
-            sys.executable, "-c",
-            f"{code}; c.speech_recognition(a[1], a[2], float(a[3]), float(a[4]), a[5])",
-            args.brokers, calls, str(args.rate), str(args.seconds), str(spoken),
-            str(Path(__file__).parent),
-        ]  # fmt: skip
-        minutes, calling, over = Minutes(), list[subprocess.Popen[bytes]](), list[float]()
-
-        def watch(stream: Stream) -> None:
-            minutes.look(stream)
-            workers = stream.status.workers.values()
-            if not calling and workers and all(r.ended for r in workers):
-                calling.append(subprocess.Popen(command))
-            if calling and not over and calling[0].poll() is not None:
-                over.append(time.monotonic())
-            if over and (
-                stream.status.records >= int(args.rate * args.seconds)
-                or (all(r.ended for r in workers) and time.monotonic() - over[0] > 10)
-            ):
-                stream.stop()
-
-        with connect("local", workers=args.workers) as client:
-            stream.run(client, watch=watch)
+    said = args.brokers, topic, spoken, count, args.rate
+    watch = Watch(Thread(target=speech_recognition, args=said, daemon=True), count)
+    with connect("local", workers=args.workers) as client:
+        stream.run(client, watch=watch)
     counts = routed(args.brokers, routes.topics())
+    counts.subtract(before)  # of earlier runs
     print(json.dumps(stream.status.as_dict()["latency_ms"]))
     known = Counter(specialists[label] for label in labels)
     for topic, n in counts.items():
         of = f" ({known[topic]} sentences in the data)" if topic in known else ""
         print(f"{topic}: {n} calls{of}")
     if args.plot:
-        minutes.plot(args.plot)
+        watch.plot(args.plot)
     return counts
 
 
 def parse(arguments: list[str] | None) -> Any:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("--brokers", default="127.0.0.1:9092", help="of Kafka")
     parser.add_argument("--encoder", type=Path, help="folder of an encoder to fine-tune")
     parser.add_argument("--csv", type=Path, help="texts and labels, instead of chatterbot-corpus")
-    parser.add_argument("--rate", type=float, default=200, help="calls a second")
-    parser.add_argument("--seconds", type=float, default=20, help="duration of the calls")
+    parser.add_argument("--rate", type=positive, default=200, help="calls a second")
+    parser.add_argument("--seconds", type=positive, default=20, help="duration of the calls")
     parser.add_argument("--sure", type=float, default=0.5, help="below it a human gets the call")
-    parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--epochs", type=positive, default=30)
+    parser.add_argument("--workers", type=positive, default=2)
     parser.add_argument("--group", default="routing", help="prefix of all topics")
     parser.add_argument("--plot", type=Path, help="file for latency over time")
     parser.add_argument("--seed", type=int, default=0)

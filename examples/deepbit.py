@@ -10,7 +10,6 @@ Run: python examples/deepbit.py --bits 32
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import fashion_mnist
 import numpy as np
 
 from daskdl import SampleSet, Trainer
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.models import DeepBit
 from daskdl.models.deepbit import DeepBitLoss, Turned
 from daskdl.nn import (
@@ -75,14 +74,12 @@ def precision(codes: Any, labels: Any, queries: Any, asked: Any, first: int = 10
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
     """Train, and return the mean average precision of each kind of code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--bits", type=int, default=32)
+    parser = argument_parser(__doc__)
+    parser.add_argument("--bits", type=positive, default=32)
     parser.add_argument("--folder", type=Path, default=fashion_mnist.FOLDER, help="of the files")
-    parser.add_argument("--count", type=int, default=20_000, help="training pictures")
-    parser.add_argument("--queries", type=int, default=1000, help="test pictures")
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--count", type=positive, default=20_000, help="training pictures")
+    parser.add_argument("--queries", type=positive, default=1000, help="test pictures")
+    parser.add_argument("--epochs", type=positive, default=3)
     parser.add_argument("--pretrain", type=int, default=3, help="epochs of classification before")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)

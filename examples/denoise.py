@@ -9,7 +9,6 @@ Noise2Noise, arXiv 1803.04189), and is then applied to another stack, tile by ti
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 
 import numpy as np
@@ -17,7 +16,7 @@ import zarr
 from scipy.ndimage import gaussian_filter
 
 from daskdl import SampleSet, Trainer, nn
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.models import UNet
 from daskdl.optim import Adam
 
@@ -44,10 +43,10 @@ def stabilised(photons: np.ndarray) -> np.ndarray:
 
 def main(arguments: list[str] | None = None) -> list[float]:
     """Train, predict, and return the errors of the noisy and of the denoised stack."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--side", type=int, default=128)
-    parser.add_argument("--depth", type=int, default=32)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser = argument_parser(__doc__)
+    parser.add_argument("--side", type=positive, default=128)
+    parser.add_argument("--depth", type=positive, default=32)
+    parser.add_argument("--epochs", type=positive, default=8)
     parser.add_argument("--picture", help="file of a picture of one slice")
     options = parser.parse_args(arguments)
 

@@ -7,7 +7,6 @@ Run: python examples/detection.py --save detector.safetensors
 
 from __future__ import annotations
 
-import argparse
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,7 +15,7 @@ import numpy as np
 from scenes import CLASSES, Scenes, photographs
 
 from daskdl import SampleSet, Trainer, connect, save
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.image import (
     ColorJitter,
     HorizontalFlip,
@@ -44,16 +43,14 @@ def held_out(count: int, size: int, seed: int = 1) -> SampleSet:
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the mean average precision at an overlap of 0.5 in the test scenes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=128, help="pixels of a side")
+    parser = argument_parser(__doc__)
+    parser.add_argument("--size", type=positive, default=128, help="pixels of a side")
     parser.add_argument("--width", type=float, default=0.5, help="share of MobileNet's channels")
-    parser.add_argument("--scenes", type=int, default=1500, help="drawn for each epoch")
-    parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--scenes", type=positive, default=1500, help="drawn for each epoch")
+    parser.add_argument("--epochs", type=positive, default=40)
+    parser.add_argument("--batch", type=positive, default=16)
     parser.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
-    parser.add_argument("--test", type=int, default=300, help="test scenes")
+    parser.add_argument("--test", type=positive, default=300, help="test scenes")
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--save", type=Path, help="file for the trained detector")

@@ -7,7 +7,6 @@ Run: python examples/fashion_mnist.py lenet
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import time
 from contextlib import nullcontext
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect, quantize
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.errors import DataError
 from daskdl.metrics import Accuracy
@@ -56,17 +55,17 @@ def read(folder: Path, part: str, count: int | None) -> dict[str, np.ndarray]:
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, and return the accuracy on the test pictures."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("network", choices=RECIPES)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="of the four .gz files")
-    parser.add_argument("--epochs", type=int)
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--width", type=int, default=16, help="the ResNet's first channels")
-    parser.add_argument("--count", type=int, help="largest number of pictures of either set")
+    parser.add_argument("--epochs", type=positive)
+    parser.add_argument("--batch", type=positive, default=128)
+    parser.add_argument("--width", type=positive, default=16, help="the ResNet's first channels")
+    parser.add_argument("--count", type=positive, help="largest number of pictures of either set")
     parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
-    parser.add_argument("--threads", type=int, help="of each worker: 1; of this process: all cores")
+    parser.add_argument(
+        "--threads", type=positive, help="of each worker: 1; of this process: all cores"
+    )
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--int8", action="store_true", help="test the network in int8, too")

@@ -9,14 +9,13 @@ With --freeze only the new head learns; otherwise the whole network does.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 
 import daskdl
 from daskdl import SampleSet, Trainer, nn
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.interop import onnx
 from daskdl.metrics import Accuracy
 from daskdl.optim import Adam
@@ -46,12 +45,12 @@ def fine_tune(
 
 def main() -> None:
     """Read the arguments, train, and print the accuracy."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argument_parser(__doc__)
     parser.add_argument("model", type=Path, help="ONNX file")
     parser.add_argument("data", type=Path, help=".npz of x and y, samples and labels from 0")
     parser.add_argument("features", help="name of the value that the old head reads")
     parser.add_argument("out", type=Path, help="ONNX file that is written")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=positive, default=5)
     parser.add_argument("--freeze", action="store_true", help="only the new head learns")
     accuracy = fine_tune(**vars(parser.parse_args()))
     print(f"accuracy {accuracy:.3f}")

@@ -25,7 +25,8 @@ import io
 import json
 import time
 from collections import Counter
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from PIL import Image
 
 import daskdl
 from daskdl import SampleSet, connect
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.image import ChannelOrder, Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
@@ -59,24 +60,21 @@ class Look:
 
     @classmethod
     def of(cls, text: str) -> Look:
-        """Parse "side,channels,mean,deviation"; the last ones may be left out.
-
-        Three means are "0.4/0.46/0.48", in the order of the channels; "bgr" for the channels means
-        blue, green, red.
-        """
-        side, *more = text.split(",")
+        """Parse "side,channels,mean,deviation"; the last ones may be left out."""
+        side, channels, *levels = [*text.split(","), "3"][: max(2, text.count(",") + 1)]
         try:
-            channels = more.pop(0) if more else "3"
-            bgr = channels == "bgr"
-            look = cls(int(side), 3 if bgr else int(channels), *map(_levels, more), bgr=bgr)
+            numbers = [tuple(map(float, level.split("/"))) for level in levels]
+            look = cls(
+                int(side), 3 if channels == "bgr" else int(channels),
+                *(n[0] if len(n) == 1 else n for n in numbers), bgr=channels == "bgr",
+            )  # fmt: skip
+            if any(len(n) not in (1, look.channels) for n in numbers):
+                raise ValueError
         except (TypeError, ValueError):
-            look = None
-        levels = () if look is None else (look.mean, look.deviation)
-        if look is None or any(isinstance(v, tuple) and len(v) != look.channels for v in levels):
             raise argparse.ArgumentTypeError(
                 "expected side,channels,mean,deviation, such as 300,3,0.5,0.25 or "
                 f"300,bgr,0.41/0.46/0.48,0.0039, found {text!r}"
-            )
+            ) from None
         return look
 
     def __call__(self, pictures: list[np.ndarray]) -> np.ndarray:
@@ -87,12 +85,6 @@ class Look:
         if self.bgr:
             resized = resized | ChannelOrder((2, 1, 0))
         return (resized | Normalize(self.mean, self.deviation))(pictures)
-
-
-def _levels(text: str) -> float | tuple[float, ...]:
-    """Parse one number, or one for each channel with slashes between."""
-    levels = tuple(map(float, text.split("/")))
-    return levels[0] if len(levels) == 1 else levels
 
 
 @dataclass(frozen=True)
@@ -116,18 +108,12 @@ class Report:
     left_out: list[tuple[str, str]] = field(default_factory=list)  # name and reason
     seconds: Counter[str] = field(default_factory=Counter)
 
-
-class Clock:
-    """Adds the time since its last call to a stage."""
-
-    def __init__(self, seconds: Counter[str]) -> None:
-        self.seconds, self.last = seconds, time.perf_counter()
-
-    def __call__(self, stage: str) -> None:
-        """Add the time to a stage."""
-        now = time.perf_counter()
-        self.seconds[stage] += now - self.last
-        self.last = now
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the time of a block to a stage."""
+        began = time.perf_counter()
+        yield
+        self.seconds[stage] += time.perf_counter() - began
 
 
 def best_boxes(detector: Any, x: np.ndarray, least: float) -> list[tuple[np.ndarray, float, int]]:
@@ -181,51 +167,58 @@ def file_of(file: Any, url: str) -> dict[str, Any]:
 def features_of(recipe: Any, models: tuple[Any, Any], path: Path, settings: Settings) -> Report:
     """Process a partition, write its file, and return the report."""
     report, rows = Report(), []
-    clock = Clock(report.seconds)
-    batch = recipe.load().take(np.arange(len(recipe)))
-    names, records = [str(n) for n in batch["name"]], batch["image"]
+    with report.timed("read"):
+        batch = recipe.load().take(np.arange(len(recipe)))
+    names, records = [str(name) for name in batch["name"]], batch["image"]
     report.pictures = len(names)
-    clock("read")
+    for i in range(0, len(names), TOGETHER):
+        rows += rows_of(
+            names[i : i + TOGETHER], records[i : i + TOGETHER], models, settings, report
+        )
+    report.found = len(rows)
+    with report.timed("write"):
+        write(rows, report, path)
+    return report
 
-    def without(name: str, reason: str) -> None:
+
+def rows_of(
+    names: list[str], records: Any, models: tuple[Any, Any], settings: Settings, report: Report
+) -> list[dict[str, Any]]:
+    """Return a row for each picture with an object; the report gets the others."""
+
+    def leave_out(name: str, reason: str) -> None:
         if settings.on_error == "raise":
             raise DataError(f"{reason}; leave such pictures out by --on-error skip")
         report.left_out.append((name, reason))
 
-    for start in range(0, len(names), TOGETHER):
-        decodable, pictures = [], []
-        for name, record in zip(names[start:][:TOGETHER], records[start:][:TOGETHER], strict=True):
+    pictures: list[tuple[str, np.ndarray]] = []
+    crops, rows = [], []
+    with report.timed("decode"):
+        for name, record in zip(names, records, strict=True):
             try:
-                pictures.append(decoded(record, name, settings.most_pixels))
-                decodable.append(name)
+                pictures.append((name, decoded(record, name, settings.most_pixels)))
             except DataError as error:
-                without(name, str(error).partition("; leave such")[0])
-        clock("decode")
-        if not pictures:
-            continue
-        boxes = best_boxes(models[0], settings.looks[0](pictures), settings.least)
-        clock("detect")
-        crops, about = [], []
-        for name, picture, (box, score, label) in zip(decodable, pictures, boxes, strict=True):
+                leave_out(name, str(error).partition("; leave such")[0])
+    if not pictures:
+        return []
+    with report.timed("detect"):
+        x = settings.looks[0]([picture for _, picture in pictures])
+        boxes = best_boxes(models[0], x, settings.least)
+    with report.timed("crop"):
+        for (name, picture), (box, score, label) in zip(pictures, boxes, strict=True):
             if score == 0:
-                without(name, f"{name}: expected an object above {settings.least:g}, found none")
+                leave_out(name, f"{name}: expected an object above {settings.least:g}, found none")
                 continue
-            left, top, right, bottom = pixels_of(box, picture)
+            left, top, right, bottom = edges = pixels_of(box, picture)
             crops.append(picture[top:bottom, left:right])
-            about.append({"name": name, "box": [left, top, right, bottom], "score": score,
-                          "label": label})  # fmt: skip
+            rows.append({"name": name, "box": list(edges), "score": score, "label": label})
         x = settings.looks[1](crops) if crops else None
-        clock("crop")
+    with report.timed("features"):
         if x is not None:
-            numbers = models[1].predict(x, threads=1).reshape(len(x), -1)
-            codes = packed(numbers)
-            rows += [{**row, "features": n, "code": c.tobytes()}
-                     for row, n, c in zip(about, numbers, codes, strict=True)]  # fmt: skip
-        clock("features")
-    report.found = len(rows)
-    write(rows, report, path)
-    clock("write")
-    return report
+            features = models[1].predict(x, threads=1).reshape(len(x), -1)
+            for row, numbers, code in zip(rows, features, packed(features), strict=True):
+                row |= {"features": numbers, "code": code.tobytes()}
+    return rows
 
 
 def write(rows: list[dict[str, Any]], report: Report, path: Path) -> None:
@@ -315,9 +308,7 @@ def graph(
 
 def main(arguments: list[str] | None = None) -> Report:
     """Process missing partitions, and return the report of all partitions together."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument(
         "source", help="Parquet files, a folder of pictures, or postgresql://user@host/database"
     )
@@ -325,7 +316,7 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument("--store", choices=["parquet", "zarr"], default="parquet")
     parser.add_argument("--table", help="of the database")
     parser.add_argument("--key", help="column of the table with different values")
-    parser.add_argument("--partitions", type=int, help="of the table")
+    parser.add_argument("--partitions", type=positive, help="of the table")
     parser.add_argument("--image", default="image", help="column of bytes")
     parser.add_argument("--name", default="name", help="column of names")
     parser.add_argument("--detector", required=True, help=".safetensors, .prototxt or .onnx")
@@ -335,7 +326,7 @@ def main(arguments: list[str] | None = None) -> Report:
                         help="likewise")  # fmt: skip
     parser.add_argument("--least", type=float, default=0.5, help="score of an object")
     parser.add_argument("--on-error", choices=["raise", "skip"], default="skip")
-    parser.add_argument("--most-pixels", type=int, default=50_000_000, help="of a picture")
+    parser.add_argument("--most-pixels", type=positive, default=50_000_000, help="of a picture")
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
     parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
     options = parser.parse_args(arguments)
@@ -344,24 +335,22 @@ def main(arguments: list[str] | None = None) -> Report:
             "image_features: expected pyarrow, found none; pip install -e '.[parquet]'"
         )
 
-    columns = {"image": options.image, "name": options.name}
-    if options.source.startswith("postgresql:"):
-        samples = from_table(options.source, options.table, key=options.key,
+    columns, source = {"image": options.image, "name": options.name}, options.source
+    if source.startswith("postgresql:"):
+        samples = from_table(source, options.table, key=options.key,
                              partitions=options.partitions, **columns)  # fmt: skip
-        source = f"{options.table} {options.key}"
-    elif Path(options.source).is_dir() and not any(Path(options.source).glob("*.parquet")):
-        samples = SampleSet.from_files(options.source, file_of, partitions=options.partitions)
-        source = options.source
+        source = f"{options.table} {options.key}"  # without the password
+    elif Path(source).is_dir() and not any(Path(source).glob("*.parquet")):
+        samples = SampleSet.from_files(source, file_of, partitions=options.partitions)
     else:
-        samples, source = SampleSet.from_parquet(options.source, **columns), options.source
-    further = {"channels_last": True}
+        samples = SampleSet.from_parquet(source, **columns)
     models = tuple(
-        daskdl.load(path, **(further if path.endswith((".prototxt", ".onnx")) else {}))
+        daskdl.load(path, **({} if path.endswith(".safetensors") else {"channels_last": True}))
         for path in (options.detector, options.describer)
     )
     looks = options.detector_look, options.describer_look
-    rules = options.least, options.on_error, options.most_pixels, options.store
-    settings = Settings(options.folder, looks, *rules)
+    settings = Settings(options.folder, looks, options.least, options.on_error,
+                        options.most_pixels, options.store)  # fmt: skip
     total = Report()
     workers = options.workers
     with connect(options.cluster, workers=workers) if workers else nullcontext() as client:

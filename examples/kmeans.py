@@ -3,14 +3,12 @@
 Usage: python examples/kmeans.py [--clusters 5] [--workers 2]
 """
 
-import argparse
-
 import dask.array as da
 import numpy as np
 
 import daskdl
 from daskdl.collective import Communicator, run
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 
 
 def kmeans(comm: Communicator, parts: dict[int, np.ndarray], centres: np.ndarray) -> np.ndarray:
@@ -28,12 +26,10 @@ def kmeans(comm: Communicator, parts: dict[int, np.ndarray], centres: np.ndarray
 
 def main() -> None:
     """Cluster points around known centres."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clusters", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2)
+    parser = argument_parser(__doc__)
+    parser.add_argument("--clusters", type=positive, default=5)
+    parser.add_argument("--workers", type=positive, default=2)
     options = parser.parse_args()
-    if options.clusters < 1:
-        parser.error(f"--clusters: expected at least 1, found {options.clusters}")
     true = np.random.default_rng(0).uniform(-10, 10, (options.clusters, 2))
     which = da.random.default_rng(1).integers(options.clusters, size=100_000, chunks=10_000)
     points = which.map_blocks(around, true, chunks=(10_000, 2), new_axis=1, dtype=float)

@@ -15,8 +15,8 @@ Run: python examples/ncf.py ml-100k.inter
 
 from __future__ import annotations
 
-import argparse
 import time
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.sources.interactions import Interactions
 from daskdl.errors import DataError
 from daskdl.metrics import NDCG, HitRatio, Metric
@@ -45,8 +45,9 @@ USERS, ITEMS = (500, 1.0), (200, 1.6)
 def read(path: Path) -> Interactions:
     """Read ratings; users and items are renumbered from 0 in the order of their numbers."""
     try:
-        users, items, times = np.loadtxt(path, skiprows=1, usecols=(0, 1, 3), unpack=True, ndmin=2)
-    except (OSError, ValueError) as error:
+        with warnings.catch_warnings(category=UserWarning, action="error"):  # no lines
+            users, items, times = np.loadtxt(path, skiprows=1, usecols=(0, 1, 3), ndmin=2).T
+    except (OSError, ValueError, UserWarning) as error:
         raise DataError(
             f"{path}: expected lines of user, item, rating and time, all numbers, below one of "
             f"names; {error}"
@@ -117,10 +118,9 @@ class Target(Callback):
         begin = f"epoch {epoch + 1:2}, {seconds:5.0f} s: loss {logs['loss']:.4f}"
         print(f"{begin}  {line_of(values)}", flush=True)
         self.best = {name: max(self.best[name], value) for name, value in values.items()}
-        if values[self.metric] < self.target:
-            return False
-        self.reached = seconds
-        return True
+        if values[self.metric] >= self.target:
+            self.reached = seconds
+        return values[self.metric] >= self.target
 
 
 def train(known: Interactions, seed: int, args: Any) -> Target:
@@ -183,19 +183,21 @@ def main(arguments: list[str] | None = None) -> list[Target]:
 
 def parse(arguments: list[str] | None) -> Any:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("data", help="file of ratings, or generated")
-    parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--batch-size", type=int, default=256, help="ratings; 4 negatives to each")
+    parser.add_argument("--epochs", type=positive, default=20)
+    parser.add_argument(
+        "--batch-size", type=positive, default=256, help="ratings; 4 negatives to each"
+    )
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--sparse", action="store_true", help="train tables by the rows of a batch")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=1, help="runs, each with the next seed")
+    parser.add_argument("--seeds", type=positive, default=1, help="runs, each with the next seed")
     parser.add_argument("--target", type=float, default=1.0, help="HR@10 to stop at")
     parser.add_argument("--among", type=int, choices=[999, 100], default=999, help="of the target")
-    parser.add_argument("--iterations", type=int, help="measure the speed of this number instead")
+    parser.add_argument(
+        "--iterations", type=positive, help="measure the speed of this number instead"
+    )
     parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
     return parser.parse_args(arguments)
 

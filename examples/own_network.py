@@ -5,12 +5,10 @@ Run: python examples/own_network.py
 
 from __future__ import annotations
 
-import argparse
-
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.console import script
+from daskdl.console import argument_parser, script
 from daskdl.nn import CrossEntropyLoss, Linear, ReLU, Sequential
 from daskdl.optim import Adam
 
@@ -38,5 +36,5 @@ def main() -> float:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(description=__doc__).parse_args()  # there is nothing to set
+    argument_parser(__doc__).parse_args()  # there is nothing to set
     script(main)

@@ -20,6 +20,7 @@ import numpy as np
 from PIL import Image
 
 from daskdl import SampleSet, Trainer, connect, save
+from daskdl.console import argument_parser, positive
 from daskdl.data.image import (
     CenterCrop,
     Decode,
@@ -103,15 +104,13 @@ def testing(size: int) -> Through:
 
 def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     """Return a parser with the common options of the examples on pictures."""
-    parser = argparse.ArgumentParser(
-        description=description, epilog=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(description, epilog=__doc__)
     parser.add_argument("data", type=Path, help="folder, see below")
-    parser.add_argument("--classes", type=int, default=1000)
-    parser.add_argument("--size", type=int, default=224, help="pixels of a side")
-    parser.add_argument("--epochs", type=int, default=90)
+    parser.add_argument("--classes", type=positive, default=1000)
+    parser.add_argument("--size", type=positive, default=224, help="pixels of a side")
+    parser.add_argument("--epochs", type=positive, default=90)
     parser.add_argument("--warmup", type=int, default=5, help="epochs in which the rate rises")
-    parser.add_argument("--batch-size", type=int, default=256, help="over all workers")
+    parser.add_argument("--batch-size", type=positive, default=256, help="over all workers")
     parser.add_argument("--rate", type=float, default=0.1, help="for 256 pictures a batch")
     parser.add_argument("--smoothing", type=float, default=0.1, help="of the labels")
     parser.add_argument("--on-error", choices=["raise", "skip"], default="raise", help="bad files")

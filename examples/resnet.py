@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pictures
 
-from daskdl.console import script
+from daskdl.console import positive, script
 from daskdl.models import ResNet
 from daskdl.nn import CrossEntropyLoss
 
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> float:
     parser = pictures.arguments(__doc__)
     parser.add_argument("--depth", type=int, default=50)
     parser.add_argument("--stem", default="imagenet", help="or small, for pictures of 32x32")
-    parser.add_argument("--width", type=int, default=64, help="channels of the first stage")
+    parser.add_argument("--width", type=positive, default=64, help="channels of the first stage")
     options = parser.parse_args(arguments)
     model = ResNet(options.depth, options.classes, options.stem, options.width, seed=options.seed)
     loss = CrossEntropyLoss(smoothing=options.smoothing)

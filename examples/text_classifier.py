@@ -9,7 +9,7 @@ Run: python examples/text_classifier.py reviews.parquet --encoder cnn --workers 
 
 from __future__ import annotations
 
-import argparse
+import hashlib
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,42 +17,38 @@ from typing import Any
 import dask.bag as db
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.console import script
+from daskdl.console import argument_parser, positive, script
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Vocabulary, read_vectors
-from daskdl.errors import DataError, MissingExtraError
+from daskdl.errors import DataError
 from daskdl.metrics import Accuracy
 from daskdl.models import TextClassifier
 from daskdl.nn import NLLLoss
 from daskdl.optim import Adagrad
 
 
-def read(path: Path) -> tuple[db.Bag, int]:
-    """Return (text, label) of all texts as a Bag, and the number of classes."""
+def read(path: Path) -> tuple[SampleSet, int]:
+    """Return texts x and labels y, and the number of classes."""
     if files := sorted(path.glob("*/*.txt")):
         classes = sorted({file.parent.name for file in files})
         bag = db.from_sequence(files, npartitions=8)
         bag = bag.map(lambda file: (file.read_text("utf-8"), classes.index(file.parent.name)))
-        return bag, len(classes)
-    if not (path.is_file() or any(path.rglob("*.parquet"))):
+        return SampleSet.from_bag(bag), len(classes)
+    if not (path.suffix == ".parquet" or any(path.rglob("*.parquet"))):
         raise DataError(f"{path}: expected Parquet, or a folder of */*.txt, found neither")
-    try:
-        import dask.dataframe as dd
-        import pyarrow.parquet  # noqa: F401  (read_parquet needs it)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{path}: expected what reads Parquet, found {error}; pip install -e '.[parquet]'"
-        ) from error
-    table = dd.read_parquet(path, columns=["text", "label"], split_row_groups=True)
-    return table.to_bag(), int(table["label"].max().compute()) + 1
+    samples = SampleSet.from_parquet(path, x="text", y="label")
+    labels = samples.to_dask_array("y")
+    if labels.dtype.kind not in "iu":
+        raise DataError(f"{path}, label: expected numbers from 0, found {labels.dtype}")
+    return samples, int(labels.max().compute()) + 1
 
 
 def main(arguments: list[str] | None = None) -> float:
     """Train, predict, and return the accuracy on held-out texts."""
     args = parse(arguments)
     with connect("local", workers=args.workers) if args.workers else nullcontext():
-        bag, classes = read(args.data)
-        training, testing = SampleSet.from_bag(bag).split([0.8, 0.2], seed=args.seed)
+        samples, classes = read(args.data)
+        training, testing = samples.split([0.8, 0.2], seed=args.seed)
 
         vocabulary = Vocabulary.build(training, minimum=args.minimum, size=args.words)
         encode = Encode(vocabulary, args.length)  # texts become numbers once, before training
@@ -72,25 +68,28 @@ def main(arguments: list[str] | None = None) -> float:
         labels = model.predict_class(testing)  # lazy: computed where the samples are
         accuracy = float((labels == testing.to_dask_array("y")).mean().compute())
         if args.predictions:
-            print(write_results(labels, args.predictions))
+            run = hashlib.sha256(model.flat).hexdigest()[:12]  # files of another model are refused
+            print(f"{write_results(labels, args.predictions, version=run).samples:,} written")
     print(f"accuracy on {len(testing):,} new texts: {accuracy:.4f}")
     return accuracy
 
 
 def parse(arguments: list[str] | None) -> Any:
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argument_parser(__doc__)
     parser.add_argument("data", type=Path, help="file or folder, see above")
     parser.add_argument("--encoder", choices=["lstm", "gru", "cnn"], default="cnn")
     parser.add_argument("--vectors", type=Path, help="pre-trained, in GloVe's text format")
     parser.add_argument("--predictions", type=Path, help="folder for the predicted classes")
-    parser.add_argument("--words", type=int, default=20_000, help="of the vocabulary")
-    parser.add_argument("--minimum", type=int, default=2, help="times that a word has to occur")
-    parser.add_argument("--length", type=int, default=200, help="words of a text that are read")
-    parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--batch-size", type=int, default=128)
+    parser.add_argument("--words", type=positive, default=20_000, help="of the vocabulary")
+    parser.add_argument(
+        "--minimum", type=positive, default=2, help="times that a word has to occur"
+    )
+    parser.add_argument(
+        "--length", type=positive, default=200, help="words of a text that are read"
+    )
+    parser.add_argument("--epochs", type=positive, default=3)
+    parser.add_argument("--batch-size", type=positive, default=128)
     parser.add_argument("--rate", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")

@@ -43,7 +43,7 @@ def resolved(dotted: str) -> Any:
 
 
 def public() -> dict[str, Any]:
-    """Return the public objects of the rooms by name; blocks omit their imports."""
+    """Return the public objects of the rooms by name."""
     names: dict[str, Any] = {"np": None}
     for room in docs.ROOMS:
         if room != "daskdl.torch":
@@ -144,6 +144,18 @@ def test_names_in_code_that_is_not_run_exist(page, known, methods):
     # A block continues the blocks before it.
     local = defined(ast.parse("\n".join(blocks)))
     assert [name for code in blocks for name in missing(code, known, methods, local)] == []
+
+
+PASTED = re.compile(r"^```(?:py(?:thon)?|\{code-cell\}.*)\n((?::.*\n)*)(.*?)^```$", re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [page for page, text in TEXTS.items() if BLOCK.search(text)])
+def test_code_to_paste_imports_what_it_uses(page, known):
+    """A reader has data and a model, but not our imports."""
+    tree = ast.parse("\n".join(code for _, code in PASTED.findall(TEXTS[page])))
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    ours = {"daskdl", *known} - {"data", *VARIABLES, *dir(builtins)}
+    assert used & ours - defined(tree) == set()
 
 
 def test_missing_names_are_reported(known, methods):

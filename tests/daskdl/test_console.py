@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +14,7 @@ import pytest
 import typer
 
 from daskdl import __version__, errors
-from daskdl.console import application, run, script
+from daskdl.console import application, argument_parser, run, script
 
 
 def demo():
@@ -145,6 +148,29 @@ def test_a_script_reports_user_errors_as_the_programs_do(how, code, message, cap
     with pytest.raises((errors.DataError, FileNotFoundError, SystemExit)) as raised:
         script(main)
     assert (raised.type is SystemExit) is (how == "terminate")
+
+
+def test_an_interrupted_script_ends_by_the_signal_with_one_line(tmp_path):
+    """So that a shell's loop around it ends too; a fit has a line of its own."""
+    code = "import signal; from daskdl.console import script\n"
+    code += "script(lambda: signal.raise_signal(signal.SIGINT))"
+    (tmp_path / "demo.py").write_text(code)
+    command = [sys.executable, str(tmp_path / "demo.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "demo.py: interrupted\n")
+    environment = os.environ | {"DASKDL_TRACEBACK": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "Traceback" in done.stderr
+
+
+def test_the_help_of_a_script_has_its_lines_and_defaults():
+    parser = argument_parser("One line.\n    Another.")
+    parser.add_argument("--size", default=7, help="pixels")
+    parser.add_argument("--fast", action="store_true", help="hurry")
+    text = parser.format_help()
+    assert "One line.\n    Another." in text
+    assert "pixels (default: 7)" in text
+    assert "hurry\n" in text
 
 
 def test_a_bug_of_a_script_is_raised():

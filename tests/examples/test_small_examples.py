@@ -12,6 +12,7 @@ import pytest
 
 from ci import example_data
 from daskdl import SampleSet, Trainer, nn
+from daskdl.errors import DataError
 from daskdl.interop import onnx
 from daskdl.metrics import HitRatio
 from daskdl.optim import Adam
@@ -123,6 +124,12 @@ def test_ranks_what_users_take_to(ncf, wheel, tmp_path, capsys):
         assert result.best["NDCG@10 of 999"] < result.best["HR@10 of 999"]
     by_popularity = re.search(r"by popularity alone: .*HR@10 of 100 (0\.\d+)", shown)
     assert 0.1 < float(by_popularity[1]) < 0.6
+
+
+def test_a_file_without_ratings_is_refused(ncf, tmp_path):
+    (tmp_path / "empty.inter").write_text("user item rating time\n")
+    with pytest.raises(DataError, match=r"empty.inter: expected lines of user.* no data"):
+        ncf.read(tmp_path / "empty.inter")
 
 
 def test_the_generated_set_is_like_movielens(ncf, monkeypatch):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.tensor import Tensor
 
 __all__ = ["Buffer", "Frozen", "Parameter"]
@@ -179,7 +179,11 @@ def filled(shape: int | tuple[int, ...], value: float) -> NDArray[np.float32]:
 
 def generator(seed: int | None) -> np.random.Generator:
     """Return the Generator of a layer; without a seed every layer and run differs."""
-    return _unseeded(os.getpid()) if seed is None else np.random.default_rng(seed)
+    try:
+        return _unseeded(os.getpid()) if seed is None else np.random.default_rng(seed)
+    except (TypeError, ValueError) as error:
+        expected = "expected None or a whole number of at least 0"
+        raise SettingsError(f"seed: {expected}, found {seed!r}") from error
 
 
 @functools.cache

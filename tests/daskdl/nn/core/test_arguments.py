@@ -11,7 +11,7 @@ import pytest
 
 from daskdl import nn
 from daskdl.data import Ragged, SampleSet
-from daskdl.errors import ShapeError
+from daskdl.errors import SettingsError, ShapeError
 from daskdl.metrics import Accuracy
 from daskdl.nn import Linear, ReLU, Sequential
 from daskdl.nn.core.arguments import as_inputs, pair, sides, sizes
@@ -31,6 +31,12 @@ def test_one_number_stands_for_all():
 def test_other_values_are_quoted(value):
     with pytest.raises(ShapeError, match=r"^Layer\.size: expected an integer >= 1 or a pair"):
         sizes("Layer.size", value, 2)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
+def test_a_wrong_seed_is_quoted(seed):
+    with pytest.raises(SettingsError, match=rf"^seed: expected .* at least 0, .* {seed!r}"):
+        Linear(2, 2, seed=seed)
 
 
 @pytest.mark.parametrize(
