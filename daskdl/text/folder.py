@@ -160,8 +160,11 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
             )
     made = KINDS[kind] | {k: v for k, v in config.items() if v is not None}
     words, width, layers, heads, hidden, places, activation = (made[name] for name in [*made][:7])
-    if activation not in ("gelu", "relu"):
-        raise ModelFileError(f"{where}: expected the activation gelu or relu, found {activation!r}")
+    known = ("gelu",) if kind == "modernbert" else ("gelu", "relu")
+    if activation not in known:
+        raise ModelFileError(
+            f"{where}: expected the activation {' or '.join(known)}, found {activation!r}"
+        )
     padding = 1 if kind == "mpnet" else made["pad_token_id"]  # MPNet ignores the setting
     first = padding + 1 if kind in AS_ROBERTA else 0
     types = made.get("type_vocab_size", 0) if kind == "bert" else 0

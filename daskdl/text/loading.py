@@ -29,6 +29,13 @@ IGNORED = {
     "apply_pca", "apply_zipf", "architectures", "embedding_dtype", "hidden_dim", "model_type",
     "pooling", "seq_length", "sif_coefficient", "tokenizer_name", "vocabulary_quantization",
 }  # fmt: skip
+#: Parts of tokenizers, their settings, and the names of these in tokenizer_config.json.
+OVERRIDDEN = (
+    ("normalizer", "lowercase", "do_lower_case"),
+    ("normalizer", "strip_accents", "strip_accents"),
+    ("normalizer", "handle_chinese_chars", "tokenize_chinese_chars"),
+    ("pre_tokenizer", "add_prefix_space", "add_prefix_space"),
+)
 
 
 def load(
@@ -220,22 +227,38 @@ def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> 
     made.no_padding()
     if bare:
         made.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
-    limits = [longest]
-    for name, key in (
-        ("tokenizer_config.json", "model_max_length"),
-        ("sentence_bert_config.json", "max_seq_length"),
-    ):
-        config = read_json(folder / name) if not bare and (folder / name).is_file() else {}
+    limits, side = [longest], (made.truncation or {}).get("direction", "right")
+    for file in () if bare else sorted(folder.glob("*.json")):
+        if file.name == "tokenizer_config.json":
+            config, key = read_json(file), "model_max_length"
+            side = config.get("truncation_side") or side
+            _overridden(made, config)
+        elif fnmatch(file.name, "sentence_*_config.json"):  # one for each kind in older folders
+            config, key = read_json(file), "max_seq_length"
+            if config.get("do_lower_case"):
+                before = [made.normalizer] if made.normalizer is not None else []
+                made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+        else:
+            continue
         if isinstance(config.get(key), (int, float)):
             limits.append(int(min(config[key], longest)))
-        if config.get("do_lower_case") and name.startswith("sentence"):
-            before = [made.normalizer] if made.normalizer is not None else []
-            made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
     if not longest:
         made.no_truncation()
         return made
     least = min(limits) - made.num_special_tokens_to_add(False)
     if not 0 <= overlap < least:
         raise SettingsError(f"load, overlap: expected 0 to {least - 1} tokens, found {overlap}")
-    made.enable_truncation(min(limits), stride=overlap)
+    made.enable_truncation(min(limits), stride=overlap, direction=side)
     return made
+
+
+def _overridden(tokenizer: Any, config: dict[str, Any]) -> None:
+    """Set what tokenizer_config.json says otherwise than tokenizer.json, as transformers does."""
+    tokenizer.encode_special_tokens = bool(config.get("split_special_tokens"))
+    if config.get("tokenizer_class") in ("PreTrainedTokenizerFast", "TokenizersBackend"):
+        return  # these take tokenizer.json as it is
+    for part, name, key in OVERRIDDEN:
+        value = getattr(tokenizer, part)
+        if key in config and hasattr(value, name):
+            setattr(value, name, config[key])
+            setattr(tokenizer, part, value)

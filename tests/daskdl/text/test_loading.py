@@ -26,7 +26,7 @@ from tests.daskdl.text.folders import (
 
 pytest.importorskip("tokenizers")
 
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 
 @pytest.mark.slow
@@ -187,6 +187,10 @@ def test_modules_of_sentence_transformers_are_followed(folder: Path, tmp_path: P
         ({"rope_theta": 1e4}, "rope_theta: not known to this reader, and it may change"),
         ({"position_embedding_type": "relative_key"}, "expected 'absolute', found 'relative_key'"),
         ({"hidden_act": "gelu_new"}, "expected the activation gelu or relu, found 'gelu_new'"),
+        (
+            {"model_type": "modernbert", "hidden_activation": "relu"},
+            "expected the activation gelu, found 'relu'",
+        ),
         ({"intermediate_size": 32}, r"expected weights of shape \(32, 16\) by config.json"),
         ({"vocab_size": 10**11}, r"expected weights of shape \(100000000000, 16\) by config.json"),
         ({"num_hidden_layers": 10**9}, "expected the weight encoder.layer.999999999.intermediate"),
@@ -198,6 +202,19 @@ def test_settings_that_change_numbers_are_refused(
 ) -> None:
     with pytest.raises(ModelFileError, match=words):
         text.load(write_folder(tmp_path / "model", **settings))
+
+
+def test_settings_beside_the_tokenizer_are_followed(folder: Path) -> None:
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    made.normalizer = normalizers.BertNormalizer(lowercase=True)
+    made.add_special_tokens(["[SEP]"])
+    made.save(str(folder / "tokenizer.json"))
+    settings = {"truncation_side": "left", "split_special_tokens": True, "do_lower_case": False}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    (folder / "sentence_roberta_config.json").write_text('{"max_seq_length": 6}')
+    encode = text.load(folder).tokenizer.encode
+    assert encode("the rain RAIN [SEP]").ids == [2, 1, 1, 1, 1, 3]
+    assert encode("rain falls on the hills").ids == [2, 7, 8, 4, 9, 3]
 
 
 def test_missing_texts_and_files_are_named(folder: Path) -> None:
