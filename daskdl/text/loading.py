@@ -29,13 +29,14 @@ IGNORED = {
     "apply_pca", "apply_zipf", "architectures", "embedding_dtype", "hidden_dim", "model_type",
     "pooling", "seq_length", "sif_coefficient", "tokenizer_name", "vocabulary_quantization",
 }  # fmt: skip
-#: Parts of tokenizers, their settings, and the names of these in tokenizer_config.json.
+#: Parts of tokenizers, their settings, and keys of tokenizer_config.json that go before them.
 OVERRIDDEN = (
     ("normalizer", "lowercase", "do_lower_case"),
     ("normalizer", "strip_accents", "strip_accents"),
     ("normalizer", "handle_chinese_chars", "tokenize_chinese_chars"),
     ("pre_tokenizer", "add_prefix_space", "add_prefix_space"),
 )
+AS_IS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 def load(
@@ -228,20 +229,23 @@ def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> 
     if bare:
         made.post_processor = processors.TemplateProcessing(single="$A", special_tokens=[])
     limits, side = [longest], (made.truncation or {}).get("direction", "right")
-    for file in () if bare else sorted(folder.glob("*.json")):
+    files = [*folder.glob("tokenizer_config.json"), *folder.glob("sentence_*_config.json")]
+    for file in [] if bare else files:
+        config = read_json(file)
         if file.name == "tokenizer_config.json":
-            config, key = read_json(file), "model_max_length"
             side = config.get("truncation_side") or side
-            _overridden(made, config)
-        elif fnmatch(file.name, "sentence_*_config.json"):  # one for each kind in older folders
-            config, key = read_json(file), "max_seq_length"
-            if config.get("do_lower_case"):
-                before = [made.normalizer] if made.normalizer is not None else []
-                made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
-        else:
-            continue
-        if isinstance(config.get(key), (int, float)):
-            limits.append(int(min(config[key], longest)))
+            made.encode_special_tokens = bool(config.get("split_special_tokens"))
+            for part, name, theirs in OVERRIDDEN:
+                value = getattr(made, part) if config.get("tokenizer_class") not in AS_IS else None
+                if theirs in config and hasattr(value, name):
+                    setattr(value, name, config[theirs])
+                    setattr(made, part, value)
+        elif config.get("do_lower_case"):
+            before = [made.normalizer] if made.normalizer is not None else []
+            made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+        length = config.get("model_max_length", config.get("max_seq_length"))
+        if isinstance(length, (int, float)):
+            limits.append(int(min(length, longest)))
     if not longest:
         made.no_truncation()
         return made
@@ -250,15 +254,3 @@ def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> 
         raise SettingsError(f"load, overlap: expected 0 to {least - 1} tokens, found {overlap}")
     made.enable_truncation(min(limits), stride=overlap, direction=side)
     return made
-
-
-def _overridden(tokenizer: Any, config: dict[str, Any]) -> None:
-    """Set what tokenizer_config.json says otherwise than tokenizer.json, as transformers does."""
-    tokenizer.encode_special_tokens = bool(config.get("split_special_tokens"))
-    if config.get("tokenizer_class") in ("PreTrainedTokenizerFast", "TokenizersBackend"):
-        return  # these take tokenizer.json as it is
-    for part, name, key in OVERRIDDEN:
-        value = getattr(tokenizer, part)
-        if key in config and hasattr(value, name):
-            setattr(value, name, config[key])
-            setattr(tokenizer, part, value)

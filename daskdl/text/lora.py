@@ -26,7 +26,7 @@ CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 #: Settings of peft that change no vector, or that follow from the weights in the file.
 IGNORED = {
     "auto_mapping", "base_model_name_or_path", "exclude_modules", "inference_mode",
-    "layers_pattern", "layers_to_transform", "lora_dropout", "megatron_core",
+    "init_lora_weights", "layers_pattern", "layers_to_transform", "lora_dropout", "megatron_core",
     "modules_to_save", "peft_version", "qalora_group_size", "revision", "target_modules",
     "task_type", "eva_config", "corda_config", "lora_ga_config",
 }  # fmt: skip
@@ -35,8 +35,8 @@ FALSE = {
     "alpha_pattern", "ensure_weight_tying", "fan_in_fan_out", "loftq_config", "lora_bias",
     "rank_pattern", "use_dora", "use_qalora", "use_rslora",
 }  # fmt: skip
-#: Beginnings of adapters that leave the base model's weights as they are.
-BEGINNINGS = (None, True, False, "gaussian", "eva", "orthogonal")
+#: Values of init_lora_weights that leave the model's own weights as they are.
+UNCHANGED = (None, "gaussian", "eva", "orthogonal")
 
 
 def lora(
@@ -146,14 +146,10 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
     """
     path = Path(folder)
     config, where = read_json(path / CONFIG), f"{path / CONFIG}"
-    check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", "init_lora_weights", *FALSE}, IGNORED)
-    if config.get("init_lora_weights") not in BEGINNINGS:
-        raise ModelFileError(
-            f"{where}: expected adapters of the folder's own weights, found init_lora_weights "
-            f"{config['init_lora_weights']!r}, which changes these; merge it by peft, and load the "
-            "whole model"
-        )
+    check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", *FALSE}, IGNORED)
     wrong = [name for name in FALSE if config.get(name)]
+    if (init := config.get("init_lora_weights", True)) not in (True, False, *UNCHANGED):
+        wrong.append(f"init_lora_weights {init!r}, which changes the weights of the model")
     if wrong or config.get("peft_type") != "LORA" or config.get("bias", "none") != "none":
         raise ModelFileError(
             f"{where}: expected plain LoRA (peft_type LORA, bias none, and none of "

@@ -48,8 +48,9 @@ def as_tensor(array: Any, copy: bool = False) -> Any:
     array = unmasked("TorchModule", array)
     if not isinstance(array, np.ndarray):
         return array
-    if copy or not array.flags.writeable or any(s < 0 for s in array.strides):
-        array = array.copy(order="K")
+    usable = array.flags.writeable and array.dtype.isnative and min(array.strides, default=0) >= 0
+    if copy or not usable:
+        array = array.astype(array.dtype.newbyteorder("="), order="K")
     return torch.from_numpy(array)
 
 

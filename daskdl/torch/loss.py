@@ -72,10 +72,8 @@ class TorchLoss:
         several = isinstance(prediction, (tuple, list))
         predictions = list(prediction) if several else [prediction]
         wanted = recording() and any(map(wants_grad, predictions))
-        arrays = (
-            p.data if isinstance(p, Tensor) else unmasked("TorchLoss", p) for p in predictions
-        )
-        tensors = [as_tensor(np.asarray(array)) for array in arrays]
+        arrays = [p.data if isinstance(p, Tensor) else p for p in predictions]
+        tensors = [as_tensor(np.asarray(unmasked("TorchLoss", array))) for array in arrays]
         for tensor, p in zip(tensors, predictions, strict=True):
             if wanted and wants_grad(p):
                 tensor.requires_grad_(True)
@@ -90,6 +88,7 @@ class TorchLoss:
         result = Tensor(as_array(loss).reshape(()))
         if not wanted:
             return result
+        _check_leaves(loss, tensors)
         sources = sources_of(predictions)
 
         def backward(gradient: Any) -> tuple[Any, ...]:
@@ -101,3 +100,21 @@ class TorchLoss:
 
         result._node, result._slot = Node(sources, 1, backward), 0
         return result
+
+
+def _check_leaves(loss: Any, predictions: list[Any]) -> None:
+    """Refuse a loss that has parameters, or reads a module's: no step would change them by it."""
+    nodes = {loss.grad_fn}
+    waiting = [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        leaf = node.variable if type(node).__name__ == "AccumulateGrad" else None
+        if leaf is not None and all(leaf is not tensor for tensor in predictions):
+            raise SettingsError(
+                f"TorchLoss: expected a function of predictions and targets, found parameters of "
+                f"shape {tuple(leaf.shape)} in it, which it would not train; return what it needs "
+                "from forward, or set requires_grad_(False)"
+            )
+        before = {n for n, _ in getattr(node, "next_functions", ())} - nodes - {None}
+        nodes |= before
+        waiting += before

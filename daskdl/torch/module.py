@@ -119,15 +119,11 @@ class TorchModule(TorchState):
         names, inputs = tuple(named), (*inputs, *named.values())
         # Copies: if forward changes its input (x += 1), the samples must not change.
         tensors = [as_tensor(x.data if isinstance(x, Tensor) else x, copy=True) for x in inputs]
-        if not recording():
-            with torch.no_grad():
-                output = self._call(tensors, names)
-            results = [Tensor(as_array(r)) for r in _tensors(output, self._output)]
-            return _like_output(results, output, self._output)
         for tensor, x in zip(tensors, inputs, strict=True):
-            if wants_grad(x):
+            if recording() and wants_grad(x):
                 tensor.requires_grad_(True)
-        output = self._call(tensors, names)
+        with torch.set_grad_enabled(recording()):
+            output = self._call(tensors, names)
         results = self._recorded(inputs, tensors, list(_tensors(output, self._output)))
         return _like_output(results, output, self._output)
 
@@ -159,7 +155,9 @@ class TorchModule(TorchState):
             self._module.load_state_dict(tensors, strict=strict)
         except RuntimeError as error:
             raise ShapeError("TorchModule: " + " ".join(str(error).split())) from error
-        self._put_parameters()
+        for parameter, data, _ in self._bound:
+            if parameter.dtype != torch.float32:
+                data[...] = as_array(parameter)
         for name, buffer, theirs, key in self._buffers:
             buffer.data[...] = as_array(theirs[key])
             self._remember(name, theirs[key])
@@ -168,16 +166,15 @@ class TorchModule(TorchState):
 
     def _call(self, inputs: Sequence[Any], names: Sequence[str]) -> Any:
         """Return the module's result; ``names`` belong to the last inputs."""
+        if self._dtype != torch.float32:
+            inputs = [
+                x.to(self._dtype) if torch.is_tensor(x) and x.is_floating_point() else x
+                for x in inputs
+            ]
         ordered = inputs[: len(inputs) - len(names)]
         named = dict(zip(names, inputs[len(ordered) :], strict=True))
-        if self._dtype != torch.float32:
-            ordered = [self._cast(x) for x in ordered]
-            named = {name: self._cast(x) for name, x in named.items()}
         with torch.autocast("cpu", torch.bfloat16, enabled=precision() != "float32"):
             return self._run(ordered, named)
-
-    def _cast(self, x: Any) -> Any:
-        return x.to(self._dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
     def _run(self, ordered: Sequence[Any], named: Mapping[str, Any]) -> Any:
         module, first = self._module, self.training and self._draws is None
@@ -203,7 +200,8 @@ class TorchModule(TorchState):
                 logger.warning(
                     "TorchModule: forward changes %s, which is no buffer: a fit changes it in "
                     "the copies of its threads and workers, and in this module it stays as it is; "
-                    "register_buffer makes it part of the trained state",
+                    "register_buffer makes it part of the trained state, and fit(shards=1) keeps "
+                    "changes of parameters",
                     ", ".join(changed),
                 )
         return output
@@ -213,7 +211,7 @@ class TorchModule(TorchState):
     ) -> list[Tensor]:
         """Return results as tensors whose backward is torch's."""
         sources = sources_of(inputs)
-        differentiable = [r.requires_grad for r in results]
+        differentiable = [recording() and r.requires_grad for r in results]
 
         def backward(*gradients: Any) -> tuple[Any, ...]:
             budgeted()
@@ -234,7 +232,7 @@ class TorchModule(TorchState):
         node = Node(sources, len(results), backward) if any(differentiable) else None
         tensors = [Tensor(as_array(r)) for r in results]
         for slot, tensor in enumerate(tensors):
-            tensor._node, tensor._slot = node, slot
+            tensor._node, tensor._slot = node if differentiable[slot] else None, slot
         return tensors
 
     # --- pickled, and copied
@@ -259,12 +257,14 @@ class TorchModule(TorchState):
 
 
 def _plain_attributes(module: Any) -> dict[str, Any]:
-    """Return numbers and texts in attributes of all parts, and the versions of constant tensors."""
+    """Return numbers and texts in attributes of all parts, and marks of tensors' numbers."""
     attributes: dict[str, Any] = {}
     for path, part in module.named_modules():
         constants = {name: part._buffers[name] for name in part._non_persistent_buffers_set}
-        for name, value in (vars(part) | constants).items():
-            if isinstance(value, torch.Tensor) and not value.requires_grad:
+        for name, value in (vars(part) | constants | part._parameters).items():
+            if isinstance(value, torch.nn.Parameter):
+                attributes[f"{path}.{name}".strip(".")] = hash(as_array(value).tobytes())
+            elif isinstance(value, torch.Tensor) and not value.requires_grad:
                 attributes[f"{path}.{name}".strip(".")] = id(value), value._version
             elif isinstance(value, (int, float, str)) and name != "training":
                 attributes[f"{path}.{name}".strip(".")] = value
@@ -277,10 +277,9 @@ def _tensors(result: Any, output: str | None) -> Iterator[Any]:
         result = result[output] if isinstance(result, Mapping) else getattr(result, output)
     if isinstance(result, torch.Tensor):
         yield result
-    elif isinstance(result, Mapping):
-        yield from (t for value in result.values() for t in _tensors(value, None))
-    elif isinstance(result, (tuple, list)):
-        yield from (t for value in result for t in _tensors(value, None))
+    elif isinstance(result, (Mapping, tuple, list)):
+        values = result.values() if isinstance(result, Mapping) else result
+        yield from (t for value in values for t in _tensors(value, None))
     elif result is not None:
         raise SettingsError(
             f"TorchModule: expected the module to return tensors, found {type(result).__name__}; "

@@ -76,7 +76,10 @@ class TorchState(Module):
             ours = self.__dict__[name]
             if parameter.requires_grad != self._seen.get(name, parameter.requires_grad):
                 ours.requires_grad = parameter.requires_grad
-            if not _is_of(parameter, ours.data):
+            # The same memory, or equal after rounding, has our numbers.
+            shared = parameter.data_ptr() == ours.data.ctypes.data
+            rounded = torch.from_numpy(ours.data).to(parameter.dtype)
+            if not (shared or _equal(parameter.detach(), rounded)):
                 ours.data[...] = as_array(parameter)
                 self._bound.clear()
         for name, buffer in buffers.items():
@@ -236,11 +239,6 @@ class TorchState(Module):
                 name,
             )
 
-    def _put_parameters(self) -> None:
-        for parameter, data, _ in self._bound:
-            if parameter.dtype != torch.float32:
-                data[...] = as_array(parameter)
-
 
 def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the parameters and persistent buffers of a torch module, by name."""
@@ -251,13 +249,6 @@ def _state_of(module: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     }
     buffers = {n: b for n, b in module.named_buffers() if n not in constant}
     return dict(module.named_parameters()), buffers
-
-
-def _is_of(parameter: Any, ours: np.ndarray[Any, Any]) -> bool:
-    """Return whether a parameter has our numbers: the same memory, or equal after rounding."""
-    if parameter.dtype == torch.float32 and parameter.data_ptr() == ours.ctypes.data:
-        return True
-    return _equal(parameter.detach(), torch.from_numpy(ours).to(parameter.dtype))
 
 
 def _equal(a: Any, b: Any) -> bool:

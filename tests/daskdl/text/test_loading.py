@@ -34,16 +34,9 @@ from tokenizers import Tokenizer, normalizers
     ("head", "task"), [("Model", "embed"), (CLASSIFIER, "classify"), (OF_TOKENS, "tokens")]
 )
 @pytest.mark.parametrize(
-    ("kind", "longest"),
-    [
-        ("bert", 12),
-        ("roberta", 11),
-        ("xlm-roberta", 11),
-        ("distilbert", 12),
-        ("mpnet", 78),
-        ("modernbert", 80),
-    ],
-)
+    ("kind", "longest"), [("bert", 12), ("roberta", 11), ("xlm-roberta", 11), ("distilbert", 12),
+                          ("mpnet", 78), ("modernbert", 80)],
+)  # fmt: skip
 def test_vectors_and_scores_are_those_of_transformers(
     kind: str, longest: int, head: str, task: str, tmp_path: Path
 ) -> None:
@@ -187,10 +180,7 @@ def test_modules_of_sentence_transformers_are_followed(folder: Path, tmp_path: P
         ({"rope_theta": 1e4}, "rope_theta: not known to this reader, and it may change"),
         ({"position_embedding_type": "relative_key"}, "expected 'absolute', found 'relative_key'"),
         ({"hidden_act": "gelu_new"}, "expected the activation gelu or relu, found 'gelu_new'"),
-        (
-            {"model_type": "modernbert", "hidden_activation": "relu"},
-            "expected the activation gelu, found 'relu'",
-        ),
+        ({"model_type": "modernbert", "hidden_activation": "relu"}, "activation gelu, found 're"),
         ({"intermediate_size": 32}, r"expected weights of shape \(32, 16\) by config.json"),
         ({"vocab_size": 10**11}, r"expected weights of shape \(100000000000, 16\) by config.json"),
         ({"num_hidden_layers": 10**9}, "expected the weight encoder.layer.999999999.intermediate"),
@@ -212,9 +202,8 @@ def test_settings_beside_the_tokenizer_are_followed(folder: Path) -> None:
     settings = {"truncation_side": "left", "split_special_tokens": True, "do_lower_case": False}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     (folder / "sentence_roberta_config.json").write_text('{"max_seq_length": 6}')
-    encode = text.load(folder).tokenizer.encode
-    assert encode("the rain RAIN [SEP]").ids == [2, 1, 1, 1, 1, 3]
-    assert encode("rain falls on the hills").ids == [2, 7, 8, 4, 9, 3]
+    ids = [one.ids for one in text.load(folder).tokenizer.encode_batch(["RAIN [SEP]", TEXTS[3]])]
+    assert ids == [[2, 1, 1, 1, 1, 3], [2, 10, 4, 11, 12, 3]]
 
 
 def test_missing_texts_and_files_are_named(folder: Path) -> None:

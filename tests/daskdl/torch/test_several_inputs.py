@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from daskdl.data import SampleSet
+from daskdl.errors import SettingsError
 from daskdl.nn import CrossEntropyLoss, MSELoss
 from daskdl.optim import SGD
 from daskdl.train import Trainer
 
 torch = pytest.importorskip("torch")
 
-from daskdl.torch import TorchModule  # noqa: E402
+from daskdl.torch import TorchLoss, TorchModule  # noqa: E402
 
 IDS = np.random.default_rng(0).integers(0, 9, (30, 4))
 MASK = (np.arange(4) < np.random.default_rng(1).integers(1, 5, 30)[:, None]).astype(np.int64)
@@ -66,3 +67,15 @@ def test_results_by_name_are_trained_by_their_names():
     np.testing.assert_allclose(ours["sum"], theirs["sum"].detach().numpy(), rtol=1e-5, atol=1e-6)
     only = TorchModule(Named(), output="sum").predict(x)
     assert only.shape == (30, 1)
+
+
+def test_whole_results_are_not_trained_and_losses_with_parameters_are_refused():
+    net, margin = Named(), torch.nn.Linear(2, 2)
+    net.register_forward_hook(lambda net, x, y: (y["kind"], y["kind"].argmax(1)))
+    samples = SampleSet.from_arrays(x=IDS.astype(np.float32), y=LABEL.astype(">i8"))
+    entropy = torch.nn.functional.cross_entropy
+    for loss in (lambda p, t: entropy(margin(p[0]), t), lambda p, t: net.kind.weight.mean()):
+        with pytest.raises(SettingsError, match=r"found parameters of shape .* would not train"):
+            Trainer(TorchModule(net), TorchLoss(loss), SGD(0.2)).fit(samples, epochs=1)
+    loss = TorchLoss(lambda p, t: entropy(p[0], t))
+    Trainer(TorchModule(net), loss, SGD(0.2)).fit(samples, epochs=1)

@@ -355,6 +355,7 @@ def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPat
             self.calls = self.calls + 1
             self.total += 1
             self.last = x.detach()
+            self.bias.data += 1
             return super().forward(x)
 
     logged: list[str] = []
@@ -363,7 +364,7 @@ def test_attributes_that_forward_changes_are_named(monkeypatch: pytest.MonkeyPat
     module.calls, module.last = 0, torch.zeros(1)
     module.register_buffer("total", torch.zeros(1), persistent=False)
     fit(module)
-    assert "forward changes calls, last, total, which is no buffer" in " ".join(logged)
+    assert "forward changes calls, last, total, bias, which is no buffer" in " ".join(logged)
     logged.clear()
     fit(prune.identity(torch.nn.Linear(6, 2), "weight"))  # which computes its weight anew
     assert "forward changes" not in " ".join(logged)
