@@ -8,6 +8,7 @@ of all numbers. A cluster gets the predictor once, and graphs have its key.
 
 from __future__ import annotations
 
+import sys
 import uuid
 import weakref
 from dataclasses import dataclass, field
@@ -16,11 +17,12 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
+import cloudpickle
 import numpy as np
 
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
-from daskdl.compat.dask import TaskRef
+from daskdl.compat.dask import Task, TaskRef
 from daskdl.kernels.vectors.reduce import digest
 from daskdl.nn import Module
 from daskdl.predict.predictor import Predictor, copy_of
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 MOST = 4
 #: Most bytes of an array that is compared itself; for a larger one its digest is.
 SMALL = 1024
+#: Most bytes of a predictor that the scheduler keeps, too. Dask warns of graphs of over 10 MB.
+REPEATED = 8_000_000
 
 _kept: weakref.WeakKeyDictionary[Module, _Kept] = weakref.WeakKeyDictionary()
 _lock = Lock()
@@ -170,8 +174,9 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
 
     With a client it is a Future: every worker has the weights, and the graph has their key. Dask
     removes unused copies after a while; workers that need them again, or join later, fetch them
-    from each other. Predictions of one model share it while one of them exists. Without a client it
-    is a Delayed: the graph of a prediction has the weights once.
+    from each other. If the last worker with them dies, another one gets them from the scheduler,
+    up to ``REPEATED`` bytes. Predictions of one model share it while one of them exists. Without a
+    client it is a Delayed: the graph of a prediction has the weights once.
     """
     client = current_client() if client is None else client
     if client is None:
@@ -183,5 +188,21 @@ def held_by_workers(predictor: Predictor, client: Client | None = None) -> Any:
         # Dask may be deleting an earlier one: with the same name it would delete this one, too.
         name = f"model-{predictor.token}-{uuid.uuid4().hex[:12]}"
         reference = Cluster(client).broadcast(name, predictor, "prediction")
+        if sys.getsizeof(predictor) <= REPEATED:
+            later = _make_repeatable, weakref.ref(reference), predictor
+            client.loop.add_callback(client.loop.call_later, 1, *later)
         _sent[client.id, predictor.token] = reference
     return reference
+
+
+def _make_repeatable(reference: weakref.ref[Future], predictor: Predictor) -> None:
+    """Give the scheduler a task for weights that workers have; Dask runs it if these are lost.
+
+    This comes a second later, so that a first prediction does not wait; copies last about as long.
+    """
+    future = reference()
+    if future is not None and future.status == "finished":
+        # The scheduler may lack a model's class, so it gets bytes; as numpy's they are hashed fast.
+        payload = np.frombuffer(cloudpickle.dumps(predictor), np.uint8)
+        task = Task(future.key, cloudpickle.loads, payload)
+        future.client.get({future.key: task}, future.key, sync=False)

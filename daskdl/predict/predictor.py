@@ -109,7 +109,8 @@ class Predictor:
         return type(self).__name__, self.token or id(self)
 
     def __sizeof__(self) -> int:  # Dask uses it to account for a worker's memory
-        return sum(tensor.data.nbytes for tensor in _tensors(self.model))
+        held = (*(tensor.data for tensor in _tensors(self.model)), *constants_of(self.model))
+        return sum(getattr(array, "nbytes", 0) for array in held)
 
     def snapshot(self) -> Predictor:
         """Return a predictor for sending, whose model later changes do not affect."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -84,6 +86,27 @@ def test_weights_that_were_lost_are_sent_again(current):
     total = model.predict(x).sum().compute()
     assert total == pytest.approx(8 * model.predict(np.ones((1, 100))).sum(), rel=1e-3)
     assert lost.shape == (8, 100)  # its graph still refers to the lost weights
+
+
+@pytest.mark.slow
+@pytest.mark.kills
+def test_weights_come_back_after_their_only_worker_was_killed(current):
+    before, model = models(current), Linear(100, 100, seed=5)
+    result = model.predict(da.ones((8, 100), chunks=(4, 100)))
+    (key,) = models(current) - before
+    limit = time.monotonic() + 60
+
+    def lacks_task(dask_scheduler):
+        return dask_scheduler.tasks[key].run_spec is None
+
+    while current.run_on_scheduler(lacks_task) and time.monotonic() < limit:
+        time.sleep(0.02)
+    current.replicate([f for f in _sent.values() if f.key == key], n=1)
+    (holder,) = current.who_has()[key]
+    os.kill(current.run(os.getpid)[holder], signal.SIGKILL)
+    while holder in current.scheduler_info()["workers"] and time.monotonic() < limit:
+        time.sleep(0.02)
+    np.testing.assert_array_equal(result.compute(), model.predict(np.ones((8, 100)), client=False))
 
 
 def test_without_a_client_the_graph_has_the_weights_once():
