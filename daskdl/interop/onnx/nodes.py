@@ -143,15 +143,6 @@ def images_in(inputs: list[Any], nodes: list[Node]) -> tuple[list[Any], list[Nod
     return taken, [*lead, *(with_names(node, names) for node in nodes)]
 
 
-_FIELDS = {
-    "float32": "float_data",
-    "float64": "double_data",
-    "int64": "int64_data",
-    "uint32": "uint64_data",
-    "uint64": "uint64_data",
-}
-
-
 def dtype_of(number: int, where: str) -> np.dtype[Any]:
     """Return the dtype for ONNX's number; a ModelFileError for unsupported ones."""
     if number not in DTYPES:
@@ -176,6 +167,8 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
     External data must be in the file's ``folder``. Raises ModelFileError when type, shape and
     bytes do not match.
     """
+    from onnx import numpy_helper
+
     where = f"{where}: tensor {tensor.name!r}"
     dtype, shape = _checked(tensor, folder, where)
     if tensor.data_location == 1:
@@ -183,14 +176,8 @@ def to_array(tensor: Any, folder: Path | None, where: str) -> Array:
         with path.open("rb") as file:
             file.seek(offset)
             flat = np.fromfile(file, dtype.newbyteorder("<"), math.prod(shape))
-    elif tensor.HasField("raw_data"):
-        flat = np.frombuffer(tensor.raw_data, dtype.newbyteorder("<"))
     else:
-        numbers = _numbers(tensor, dtype)
-        if dtype == np.float16:
-            flat = np.array(numbers, np.int64).astype(np.uint16).view(np.float16)
-        else:
-            flat = np.array(numbers, np.int64 if dtype.kind in "ib" else None).astype(dtype)
+        flat = numpy_helper.to_array(tensor).reshape(-1)
     if dtype == np.bool_ and flat.dtype == np.bool_:
         flat = flat.view(np.uint8) != 0
     wanted = np.dtype(np.float32) if dtype == np.float16 else dtype
@@ -207,6 +194,8 @@ def checked_shape(tensor: Any, folder: Path | None, where: str) -> tuple[int, ..
 
 def _checked(tensor: Any, folder: Path | None, where: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Return dtype and shape; a ModelFileError if the number of bytes differs."""
+    from onnx.helper import tensor_dtype_to_field
+
     dtype, shape = dtype_of(tensor.data_type, where), shape_of(tensor, where)
     count = math.prod(shape)
     if tensor.data_location == 1:
@@ -218,16 +207,9 @@ def _checked(tensor: Any, folder: Path | None, where: str) -> tuple[np.dtype[Any
                 f"expected {count * dtype.itemsize} bytes for shape {shape} of {dtype}, "
                 f"found {len(tensor.raw_data)}",
             )
-    elif len(_numbers(tensor, dtype)) != count:
-        raise damaged(
-            where,
-            f"expected {count} numbers for shape {shape}, found {len(_numbers(tensor, dtype))}",
-        )
+    elif len(numbers := getattr(tensor, tensor_dtype_to_field(tensor.data_type))) != count:
+        raise damaged(where, f"expected {count} numbers for shape {shape}, found {len(numbers)}")
     return dtype, shape
-
-
-def _numbers(tensor: Any, dtype: np.dtype[Any]) -> Any:
-    return getattr(tensor, _FIELDS.get(dtype.name, "int32_data"))
 
 
 def _place(
