@@ -14,9 +14,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
+#: Pictures of the examples, and their captions.
+PICTURES = DOCS / "figures" / "gallery"
 #: Folders that a build makes.
 MADE = (DOCS / "_build", DOCS / "gallery", DOCS / "reference")
 #: Rooms of the reference, a page for each.
@@ -59,16 +62,14 @@ def pages() -> list[Path]:
 
 def write_gallery(folder: Path = DOCS / "gallery") -> None:
     """Write a page for each program of ``examples/``: its docstring, a picture, and its source."""
-    from ci.thumbnails import DRAWN
-
+    captions = tomllib.loads((PICTURES / "captions.toml").read_text(encoding="utf-8"))
     folder.mkdir(parents=True, exist_ok=True)
     programs = sorted((DOCS.parent / "examples").glob("*.py"))
     lines = [
         "# Examples",
         "",
         "Whole programs that can be read in one sitting; tests run them. Each picture was drawn by "
-        "functions of its program from simulated data, when this site was built "
-        "(`python -m ci.thumbnails`).",
+        "functions of its program from simulated data.",
         "",
         "::::{grid} 1 2 2 3",
         ":gutter: 3",
@@ -77,7 +78,8 @@ def write_gallery(folder: Path = DOCS / "gallery") -> None:
     for program in programs:
         words = ast.get_docstring(ast.parse(program.read_text(encoding="utf-8"))) or ""
         first, _, rest = words.partition("\n")
-        picture, (_, shows) = f"thumbnails/{program.stem}.png", DRAWN[program.stem]
+        shows = captions[program.stem]
+        picture = f"../{(PICTURES / program.stem).relative_to(DOCS)}.png"
         lines += [
             f":::{{grid-item-card}} {program.name}",
             f":link: {program.stem}",
@@ -140,12 +142,9 @@ def write_reference(folder: Path = DOCS / "reference") -> None:
 
 def build(run: bool = True, folder: Path = DOCS / "_build" / "html") -> int:
     """Build the site from scratch into ``folder``; return Sphinx's exit code."""
-    from ci import thumbnails
-
     for made in MADE:
         shutil.rmtree(made, ignore_errors=True)
     write_gallery()
-    thumbnails.write(DOCS / "gallery" / "thumbnails")
     write_reference()
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q"]
     environment = os.environ | {"DASKDL_DOCS_EXECUTION": "force" if run else "off"}

@@ -10,7 +10,9 @@ stage, and the pictures a second of one and two workers. With a ratio above 1 ou
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
+import sys
 import tempfile
 import time
 from collections import Counter
@@ -28,7 +30,6 @@ from PIL import Image
 
 from ci.bench.inference.runtimes import by_onnxruntime
 from ci.bench.timing import turns
-from ci.example_data import example
 from daskdl import SampleSet, connect
 from daskdl.interop import onnx
 from daskdl.kernels.detection import decoded
@@ -46,6 +47,13 @@ CROP, TOGETHER = 224, 32
 
 #: From pictures (N, H, W, 3) float32 to the outputs of a network.
 Network = Callable[[np.ndarray], list[np.ndarray]]
+
+
+def example(name: str) -> Any:
+    """Import an example; its folder is on the path, as examples import each other."""
+    if (folder := str(Path(__file__).resolve().parents[2] / "examples")) not in sys.path:
+        sys.path.insert(0, folder)
+    return importlib.import_module(name)
 
 
 def write_store(path: Path, count: int) -> None:

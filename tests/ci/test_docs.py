@@ -98,33 +98,15 @@ def exemplified(thing):
 
 
 def test_gallery_has_every_example_with_a_picture(tmp_path):
-    from ci import thumbnails
-
     docs.write_gallery(tmp_path)
     examples = {path.stem for path in (ROOT / "examples").glob("*.py")}
     assert {path.stem for path in tmp_path.glob("*.md")} == examples | {"index"}
-    assert thumbnails.DRAWN.keys() == examples
+    assert {path.stem for path in docs.PICTURES.glob("*.png")} == examples
     index = (tmp_path / "index.md").read_text()
     for name in examples:
-        assert f":img-top: thumbnails/{name}.png" in index
-        assert f"{{figure}} thumbnails/{name}.png" in (tmp_path / f"{name}.md").read_text()
-
-
-@pytest.mark.slow
-def test_a_picture_is_drawn_from_generated_data(tmp_path, monkeypatch):
-    from PIL import Image
-
-    from ci import thumbnails
-
-    monkeypatch.setattr(
-        thumbnails, "DRAWN", {n: thumbnails.DRAWN[n] for n in ("fashion_mnist", "ncf")}
-    )
-    monkeypatch.syspath_prepend(str(ROOT / "examples"))
-    thumbnails.write(tmp_path)
-    for name in ("fashion_mnist", "ncf"):
-        with Image.open(tmp_path / f"{name}.png") as picture:
-            assert picture.size == (400, 260)
-            assert len(picture.convert("RGB").getcolors(200_000)) > 20
+        picture = f"../figures/gallery/{name}.png"
+        assert f":img-top: {picture}\n" in index
+        assert f"{{figure}} {picture}\n" in (tmp_path / f"{name}.md").read_text()
 
 
 def test_first_lines_without_a_noun_are_found(tmp_path, capsys):
