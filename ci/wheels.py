@@ -1,6 +1,6 @@
 """Build the wheel, install it in fresh environments, and use it: python -m ci.wheels.
 
-For each Python of 3.11 to 3.13 on the PATH or among pyenv's versions: in an environment with only
+For each Python of 3.11 to 3.13 that uv (``pip install uv``) finds here: in an environment with only
 the wheel and its requirements, a network trains in the process and on two workers, to the same
 bits, and is saved, read and shown; both command lines run. Prints packages and megabytes of each
 environment without pip: 47 and 514 MB with Python 3.11.7, 45 and 465 MB with 3.12.1, 45 and 463 MB
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -47,65 +46,52 @@ if __name__ == "__main__":
 """
 
 
-def interpreters(wanted: list[str]) -> dict[str, str]:
-    """Return the paths of installed Pythons by version."""
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    paths = {}
-    for version in wanted:
-        here = [str(p / "bin" / "python") for p in sorted(pyenv.glob(f"{version}.*"), reverse=True)]
-        if path := next(iter(here), None) or shutil.which(f"python{version}"):
-            paths[version] = path
-    return paths
-
-
 def main() -> int:
     """Build the wheel and try it with each Python."""
     parser = argparse.ArgumentParser(prog="python -m ci.wheels", description=__doc__)
     parser.add_argument("versions", nargs="*", default=list(VERSIONS), help="such as 3.12")
     asked = parser.parse_args()
-    paths = interpreters(asked.versions)
-    for version in asked.versions:
-        if version not in paths:
-            print(f"Python {version}: not here", flush=True)
     with tempfile.TemporaryDirectory(prefix="daskdl-wheels-") as name:
         folder = Path(name)
-        pip = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", name, str(ROOT)]
-        subprocess.run(pip, check=True)
+        run(folder, "uv", "build", "-q", "--wheel", "--out-dir", name, ROOT)
         (wheel,) = folder.glob("*.whl")
         print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB", flush=True)
-        for version, python in paths.items():
-            print(f"Python {version}: {tried(version, python, wheel, folder)}", flush=True)
+        for version in asked.versions:
+            find = ["uv", "python", "find", "--no-python-downloads", version]
+            if subprocess.run(find, capture_output=True, check=False).returncode:
+                print(f"Python {version}: not here", flush=True)
+            else:
+                print(f"Python {version}: {tried(version, wheel, folder)}", flush=True)
     return 0
 
 
-def tried(version: str, python: str, wheel: Path, folder: Path) -> str:
+def tried(version: str, wheel: Path, folder: Path) -> str:
     """Install the wheel in a fresh environment, use it, and return a summary."""
-    home, use = folder / version, folder / "use.py"
+    home, use, model = folder / version, folder / "use.py", folder / f"{version}.safetensors"
     use.write_text(USE)
-    model = folder / f"{version}.safetensors"
-    variables = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "VIRTUAL_ENV")}
     bin = home / "bin"
-
-    def run(*command: str | Path) -> str:
-        done = subprocess.run(
-            [str(part) for part in command],
-            cwd=folder, env=variables, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(f"Python {version}: {command[0]} failed\n{done.stdout}{done.stderr}")
-        return done.stdout
-
-    run(python, "-m", "venv", home)
-    run(bin / "pip", "install", "-q", wheel)
-    run(bin / "python", use, model)
+    run(folder, "uv", "venv", "-q", "--python", version, home)
+    # As pip does, which the sizes of docs/measurements/install.md are of.
+    install = ["uv", "pip", "install", "-q", "--compile-bytecode", "--python", bin / "python"]
+    run(folder, *install, wheel)
+    run(folder, bin / "python", use, model)
     for command in (("daskdl", "show", model), ("daskdl", "--version"), ("nowcast", "--help")):
-        run(bin / command[0], *command[1:])
+        run(folder, bin / command[0], *command[1:])
     (site,) = (home / "lib").glob("python*/site-packages")
-    installed = [p for p in site.iterdir() if p.name.partition("-")[0] not in ("pip", "setuptools")]
-    kilobytes = run("du", "-skc", *installed).splitlines()[-1].split()[0]
-    packages = sum(p.suffix == ".dist-info" for p in installed) - 1
-    full = run(bin / "python", "-c", "import sys; print(sys.version.split()[0])").strip()
-    return f"{full}, same bits, {packages} packages and daskdl, {int(kilobytes) / 1024:.0f} MB"
+    kilobytes = run(folder, "du", "-skc", *site.iterdir()).splitlines()[-1].split()[0]
+    packages = len([*site.glob("*.dist-info")]) - 1
+    return f"same bits, {packages} packages and daskdl, {int(kilobytes) / 1024:.0f} MB"
+
+
+def run(folder: Path, *command: str | Path) -> str:
+    """Run a command in a folder and return its output; its failure ends the program."""
+    variables = {n: v for n, v in os.environ.items() if n not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{command[0]} failed\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 if __name__ == "__main__":
