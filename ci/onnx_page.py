@@ -12,8 +12,9 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from daskdl.errors import DaskdlError, ModelFileError
 from daskdl.interop.onnx.reader import from_proto
 from daskdl.nn.operators import FAMILIES, TABLE
 from daskdl.tensor import Tensor, no_grad
+
+if TYPE_CHECKING:
+    from onnx.backend.test.case.test_case import TestCase
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "onnx.md"
 #: Operators that are not in the table, and why.
@@ -45,32 +49,18 @@ DOMAINS = {
 MARK = "<!-- operators -->\n"
 
 
-class Case(NamedTuple):
-    """One test: a model, and sets of inputs and expected outputs."""
-
-    name: str
-    model: Any
-    sets: list[tuple[list[Any], list[Any]]]
-    rtol: float
-    atol: float
-
-
 @functools.cache
-def node_cases() -> tuple[Case, ...]:
+def node_cases() -> tuple[TestCase, ...]:
     """Return the node tests that are not expanded into simpler operators."""
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = load_model_tests(kind="node")
-    return tuple(
-        Case(c.name, c.model, c.data_sets or [], c.rtol, c.atol)
-        for c in cases
-        if "expanded" not in c.name
-    )
+    return tuple(case for case in cases if "expanded" not in case.name)
 
 
-def stored_cases(kind: str) -> Iterator[Case]:
+def stored_cases(kind: str) -> Iterator[TestCase]:
     """Yield the tests of a kind that is in files: simple, pytorch-operator, pytorch-converted."""
     import onnx
     from onnx.backend.test.loader import load_model_tests
@@ -82,7 +72,7 @@ def stored_cases(kind: str) -> Iterator[Case]:
         for data in sorted(folder.glob("test_data_set_*")):
             inputs = _stored(data, "input", model.graph.input)
             sets.append((inputs, _stored(data, "output", model.graph.output)))
-        yield Case(case.name, model, sets, case.rtol, case.atol)
+        yield replace(case, model=model, data_sets=sets)
 
 
 def _stored(folder: Path, kind: str, values: Any) -> list[Any]:
@@ -112,7 +102,7 @@ def operators(model: Any) -> set[str]:
     }
 
 
-def check(case: Case) -> None:
+def check(case: TestCase) -> None:
     """Raise AssertionError, or an error of daskdl, unless the outputs of a case are right."""
     from onnx import TensorProto, numpy_helper
 
@@ -120,7 +110,7 @@ def check(case: Case) -> None:
         return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
     graph = from_proto(case.model, case.name).eval()
-    for sources, targets in case.sets:
+    for sources, targets in case.data_sets or []:
         inputs, expected = [array(v) for v in sources], [array(v) for v in targets]
         with no_grad():
             outputs = graph(*inputs)
@@ -130,7 +120,7 @@ def check(case: Case) -> None:
             _compare(ours, right, case)
 
 
-def _compare(ours: Any, right: Any, case: Case) -> None:
+def _compare(ours: Any, right: Any, case: TestCase) -> None:
     if right is None:
         assert ours is None
         return
@@ -155,7 +145,7 @@ def _compare(ours: Any, right: Any, case: Case) -> None:
 REFUSED = re.compile(r"numbers of type (\w+) are not supported")
 
 
-def failures(cases: Iterable[Case]) -> dict[str, str | None]:
+def failures(cases: Iterable[TestCase]) -> dict[str, str | None]:
     """Return the cases that fail: why they are left out, or None if they should pass."""
     failed: dict[str, str | None] = {}
     for case in cases:
@@ -172,7 +162,7 @@ def failures(cases: Iterable[Case]) -> dict[str, str | None]:
     return failed
 
 
-def passed(failed: dict[str, str | None]) -> list[Case]:
+def passed(failed: dict[str, str | None]) -> list[TestCase]:
     """Return the node cases that are not among the failures."""
     return [case for case in node_cases() if case.name not in failed]
 
