@@ -143,7 +143,8 @@ def cf_faults(dataset: xr.Dataset) -> list[str]:
     ]
     for name, variable in dataset.variables.items():
         of_time = variable.dtype.kind in "mM"  # whose units the reader has taken
-        if variable.ndim and not of_time and "units" not in variable.attrs:
+        flags = {"flag_masks", "flag_values"} & variable.attrs.keys()  # which have no unit
+        if variable.ndim and not of_time and not flags and "units" not in variable.attrs:
             faults.append(f"{name}: expected units, found none")
         if not {"standard_name", "long_name"} & variable.attrs.keys() and variable.ndim:
             faults.append(f"{name}: expected a standard_name or a long_name, found none")

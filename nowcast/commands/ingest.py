@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from daskdl.errors import DataError
+from daskdl.errors import DataError, SettingsError
 from nowcast.commands.arguments import Cluster, Json, Workers
 from nowcast.commands.talk import print_json, progress_bar, say
 
@@ -133,6 +133,13 @@ def ingest(
     access = Access(assigned("--storage", storage or ()), first, last)
     # Refuse missing sources before workers are started.
     check_local(out)
+    of_addresses = {"--from": start, "--to": stop, "--storage": storage, "--cache": cache}
+    useless = [name for name, value in of_addresses.items() if value]
+    if useless and not any(map(is_remote, sources)):
+        raise SettingsError(
+            f"{useless[0]}: expected an address or an archive among the sources, found files and "
+            "folders alone, for which it does nothing; name files by a pattern, or leave it out"
+        )
     find_files([source for source in sources if not is_remote(source)])
     _print_warnings()
     with connect(cluster, workers=workers) as client, progress_bar("ingest") as advance:

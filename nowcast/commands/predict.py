@@ -84,7 +84,7 @@ def predict(
     from nowcast.live.products import PRODUCTS
     from nowcast.model.calibration import read_table
     from nowcast.rain.identity import is_simulated
-    from nowcast.rain.store import opened_rain
+    from nowcast.rain.store import is_netcdf, opened_rain
     from nowcast.rain.texts import utc_text
 
     minutes = lead_minutes(lead)
@@ -107,6 +107,11 @@ def predict(
     form = next((one for one in PRODUCTS.values() if one.ending == out.suffix), None)
     if form is not None:
         form.require()
+    elif out.suffix[1:].isalpha() and out.suffix != ".zarr" and not is_netcdf(out):
+        endings = ", ".join((".nc", ".zarr", *(one.ending for one in PRODUCTS.values())))
+        raise SettingsError(
+            f"--out: expected a name that ends in {endings}, found {out}; end it in one of these"
+        )
     else:
         check_replaceable(out)
     with ExitStack() as stack:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -53,6 +53,22 @@ class Office(Strict):
     @classmethod
     def _with_own_names(cls, value: Any) -> Any:
         return {} if value is None else value  # "ingest:" with only comments below it
+
+    @model_validator(mode="after")
+    def _with_a_method(self) -> Office:
+        """Refuse a method that is none, and a model that the method would never read."""
+        from nowcast.forecasters.registry import AUTO, MODEL, method_names
+
+        if self.method not in method_names():
+            raise ValueError(
+                f"expected a method among {', '.join(method_names())}, found {self.method!r}"
+            )
+        if self.model is not None and self.method not in (AUTO, MODEL):
+            raise ValueError(
+                f"expected the method auto or model with a model, found {self.method}, which "
+                "reads none; choose one of these, or leave the model out"
+            )
+        return self
 
 
 class _Schema(GenerateJsonSchema):

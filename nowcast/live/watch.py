@@ -198,6 +198,7 @@ class Watch:
             log.info("%s: passed over: %s", name, reason)
             self._leave(name)
             return
+        reason = reason.removeprefix(f"{name}: ")
         self.tries[name] = self.tries.get(name, 0) + 1
         self._note_error(f"{name}: {reason}")
         if self.tries[name] >= TRIES:

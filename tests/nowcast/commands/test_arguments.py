@@ -125,6 +125,8 @@ def test_the_first_file_has_all_defaults_and_is_read_again(tmp_path, capsys):
             "alerts: {areas: a, rules: [{name: a, rate: 1}], send: {comand: [x]}}",
             r"did you mean command",
         ),
+        ("method: spog", "expected a method among auto, .*, found 'spog'"),
+        ("model: folder", "expected the method auto or model with a model, found sprog, which"),
         ("keep: long", "keep: expected a time such as 90min"),
         ("members: many", "members: expected a whole number, found 'many'"),
         ("alerts: {rules: []}", "alerts.areas: expected a value, found none"),
@@ -140,6 +142,12 @@ def test_a_wrong_setting_is_named(tmp_path, capsys, line, expected):
 
 
 @pytest.mark.slow
+def test_options_of_addresses_do_nothing_for_files_and_are_refused(tmp_path, capsys):
+    arguments = ["ingest", str(tmp_path), "--out", str(tmp_path / "a.zarr"), "--to", "2024-01-01"]
+    assert run(app, arguments) == 2
+    assert "nowcast: --to: expected an address or an archive" in capsys.readouterr().err
+
+
 def test_options_override_the_file_of_a_watch(tmp_path):
     radar = Radar(gates=60, elevations=(0.5,))
     simulate(tmp_path / "in", hours=0.5, step_minutes=10, radar=radar)

@@ -221,6 +221,9 @@ def test_scans_with_a_gap_and_a_damaged_file(tmp_path):
 def test_cf_faults_are_found(store):
     with open_rain(store) as rain:
         assert cf_faults(rain) == []
+        flags = rain["rain_rate"].assign_attrs(flag_masks=[1])
+        del flags.attrs["units"]
+        assert cf_faults(rain.assign(flags=flags)) == []
         spoilt = rain.drop_vars("crs").assign_attrs(Conventions="none")
         del spoilt["rain_rate"].attrs["units"]
         assert [fault.partition(":")[0] for fault in cf_faults(spoilt)] == [

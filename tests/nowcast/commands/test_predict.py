@@ -87,6 +87,7 @@ def test_neither_the_rain_store_nor_any_other_folder_is_replaced(paths, tmp_path
         (("--at", ""), 2, "found ''"),
         (("--lead", "soon"), 2, "--lead: expected a time such as 60min or 1h, found 'soon'"),
         (("--lead", "25min"), 2, "expected a multiple of the frames' 10 min, found 25 min"),
+        (("--out", "f.png"), 2, "--out: expected a name that ends in .nc, .zarr, .tif"),
         (("--lead", "1h"), 3, "--lead: the model was trained for 30 min ahead"),
         (("--at", "2020-06-01T01:03"), 3, "the nearest is at 2020-06-01T01:00"),
         (("--at", "2020-06-01T00:00"), 3, "min up to 2020-06-01T00:00, found 1 and none bef"),

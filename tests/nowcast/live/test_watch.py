@@ -133,6 +133,7 @@ def test_a_damaged_file_is_named_and_skipped(watch, scans):
         assert not read(watch, "status.json")["damaged"]
         watch.cycle()
     assert list(read(watch, "status.json")["damaged"]) == [str(damaged)]
+    assert read(watch, "status.json")["last_error"].count(str(damaged)) == 1
     assert times(watch) == 2
     assert not watch.look()
     shutil.copy(scans[2], damaged)  # whole at last
