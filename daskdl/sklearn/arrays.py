@@ -19,7 +19,9 @@ def array_of(value: Any) -> da.Array:
     if not hasattr(value, "to_dask_array"):
         return value
     if value.ndim == 1 and not isinstance(value.dtype, np.dtype):  # pandas dtypes, such as strings
-        value = value.astype(object)
+        from pandas.api.types import is_numeric_dtype
+
+        value = value.astype(np.float64 if is_numeric_dtype(value.dtype) else object)
     return value.to_dask_array()
 
 

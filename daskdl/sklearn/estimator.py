@@ -149,6 +149,6 @@ class Estimator(BaseEstimator):
             return self.model_.predict(x)
         if is_dask_collection(x):
             validate_data(self, no_rows(x), reset=False, skip_check_array=True)
-            return self.model_.predict(array_of(x))
+            return self.model_.predict(array_of(x.astype(np.float32)))
         x = unmasked(type(self).__name__, x)
         return self.model_.predict(validate_data(self, x, reset=False, dtype=np.float32))

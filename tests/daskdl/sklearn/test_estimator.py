@@ -200,7 +200,8 @@ def test_dask_collections_are_fitted_where_they_are(current):
 @pytest.mark.slow
 def test_dataframes_have_names(current):
     x, y = problem_of_names()
-    frame = dd.from_pandas(pd.DataFrame(x, columns=["t", "q"]).assign(y=y), npartitions=3)
+    table = pd.DataFrame(x, columns=["t", "q"]).convert_dtypes()  # which may be missing
+    frame = dd.from_pandas(table.assign(y=y), npartitions=3)
     estimator = classifier().fit(frame[["t", "q"]], frame["y"])
     assert list(estimator.feature_names_in_) == ["t", "q"]
     assert estimator.predict(frame[["t", "q"]]).npartitions == 3
@@ -265,6 +266,8 @@ def test_frames_are_arrays_with_the_same_partitions():
     lazy = dd.from_pandas(pd.DataFrame(ROWS, columns=["a", "b"]), npartitions=2)
     assert array_of(lazy).npartitions == 2
     np.testing.assert_array_equal(array_of(lazy).compute(), ROWS)
+    labels = dd.from_pandas(pd.Series([1, 2], dtype="Int64"), npartitions=2)
+    assert array_of(labels).compute().dtype == np.float64  # as scikit-learn makes of them in memory
     assert array_of(ROWS) is ROWS
     assert list(no_rows(lazy).columns) == ["a", "b"]
     assert no_rows(da.from_array(ROWS)).shape == (0, 2)
