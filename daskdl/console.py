@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import errno
+import functools
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -106,11 +106,23 @@ def argument_parser(description: str | None, epilog: str | None = None) -> argpa
     return argparse.ArgumentParser(description=description, epilog=epilog, formatter_class=_Help)
 
 
-def positive(text: str) -> int:
-    """Return a whole number of at least 1, as a type for arguments of scripts."""
-    if not re.fullmatch("0*[1-9][0-9]*", text):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, found {text!r}")
+def natural(text: str, least: int = 0) -> int:
+    """Return a whole number of at least 0, as a type for arguments of scripts."""
+    if not text.isdecimal() or int(text) < least:
+        sentence = f"expected a whole number of at least {least}, found {text!r}"
+        raise argparse.ArgumentTypeError(sentence)
     return int(text)
+
+
+positive = functools.partial(natural, least=1)
+
+
+def output(text: str) -> Path:
+    """Return the path of a file to be written, as a type for arguments of scripts."""
+    if not Path(text).absolute().parent.is_dir():  # better now than after hours
+        sentence = f"expected a file in an existing folder, found {text!r}; make the folder first"
+        raise argparse.ArgumentTypeError(sentence)
+    return Path(text)
 
 
 def script(main: Callable[[], Any]) -> None:

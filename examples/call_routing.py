@@ -31,7 +31,7 @@ import yaml
 
 import daskdl
 from daskdl import SampleSet, Trainer, connect, text
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, output, positive, script
 from daskdl.data.text import Encode, Vocabulary
 from daskdl.errors import DataError, MissingExtraError
 from daskdl.metrics import Accuracy
@@ -152,7 +152,7 @@ class Watch:
         axes.plot(seconds - seconds[0], p99, label="p99")
         axes.set(xlabel="time since the first answer (s)", ylabel="latency (ms)", yscale="log")
         axes.legend()
-        figure.savefig(path)
+        figure.savefig(path, format="png")
 
 
 def routed(brokers: str, topics: list[str]) -> Counter[str]:
@@ -228,8 +228,8 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--epochs", type=positive, default=30)
     parser.add_argument("--workers", type=positive, default=2)
     parser.add_argument("--group", default="routing", help="prefix of all topics")
-    parser.add_argument("--plot", type=Path, help="file for latency over time")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", type=output, help="PNG for latency over time")
+    parser.add_argument("--seed", type=natural, default=0)
     return parser.parse_args(arguments)
 
 

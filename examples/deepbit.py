@@ -18,7 +18,7 @@ import fashion_mnist
 import numpy as np
 
 from daskdl import SampleSet, Trainer
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, positive, script
 from daskdl.models import DeepBit
 from daskdl.models.deepbit import DeepBitLoss, Turned
 from daskdl.nn import (
@@ -80,8 +80,10 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser.add_argument("--count", type=positive, default=20_000, help="training pictures")
     parser.add_argument("--queries", type=positive, default=1000, help="test pictures")
     parser.add_argument("--epochs", type=positive, default=3)
-    parser.add_argument("--pretrain", type=int, default=3, help="epochs of classification before")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--pretrain", type=natural, default=3, help="epochs of classification before"
+    )
+    parser.add_argument("--seed", type=natural, default=0)
     options = parser.parse_args(arguments)
 
     train = fashion_mnist.read(options.folder, "train", options.count)

@@ -16,7 +16,7 @@ import zarr
 from scipy.ndimage import gaussian_filter
 
 from daskdl import SampleSet, Trainer, nn
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, output, positive, script
 from daskdl.models import UNet
 from daskdl.optim import Adam
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
     parser.add_argument("--side", type=positive, default=128)
     parser.add_argument("--depth", type=positive, default=32)
     parser.add_argument("--epochs", type=positive, default=8)
-    parser.add_argument("--picture", help="file of a picture of one slice")
+    parser.add_argument("--picture", type=output, help="PNG of one slice")
     options = parser.parse_args(arguments)
 
     draw = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> list[float]:
             axis.imshow(values[options.depth // 2], cmap="gray", vmin=1, vmax=5)
             axis.set_title(name)
             axis.axis("off")
-        figure.savefig(options.picture)
+        figure.savefig(options.picture, format="png")
     return errors
 
 

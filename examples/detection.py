@@ -15,7 +15,7 @@ import numpy as np
 from scenes import CLASSES, Scenes, photographs
 
 from daskdl import SampleSet, Trainer, connect, save
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, output, positive, script
 from daskdl.data.image import (
     ColorJitter,
     HorizontalFlip,
@@ -51,10 +51,10 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--batch", type=positive, default=16)
     parser.add_argument("--rate", type=float, default=2e-3, help="highest learning rate")
     parser.add_argument("--test", type=positive, default=300, help="test scenes")
-    parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
+    parser.add_argument("--workers", type=natural, default=0, help="0: all in this process")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
-    parser.add_argument("--save", type=Path, help="file for the trained detector")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", type=output, help="file for the trained detector")
+    parser.add_argument("--seed", type=natural, default=0)
     options = parser.parse_args(arguments)
 
     model = MobileSSD(len(CLASSES), options.size, options.width, seed=options.seed)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect, quantize
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, positive, script
 from daskdl.data.image import HorizontalFlip, Normalize, Pad, RandomCrop
 from daskdl.errors import DataError
 from daskdl.metrics import Accuracy
@@ -62,14 +62,14 @@ def main(arguments: list[str] | None = None) -> float:
     parser.add_argument("--batch", type=positive, default=128)
     parser.add_argument("--width", type=positive, default=16, help="the ResNet's first channels")
     parser.add_argument("--count", type=positive, help="largest number of pictures of either set")
-    parser.add_argument("--workers", type=int, default=0, help="0: all in this process")
+    parser.add_argument("--workers", type=natural, default=0, help="0: all in this process")
     parser.add_argument(
         "--threads", type=positive, help="of each worker: 1; of this process: all cores"
     )
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--int8", action="store_true", help="test the network in int8, too")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=natural, default=0)
     options = parser.parse_args(arguments)
 
     epochs, rate, decay, smoothing = RECIPES[options.network]

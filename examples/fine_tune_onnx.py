@@ -15,7 +15,7 @@ import numpy as np
 
 import daskdl
 from daskdl import SampleSet, Trainer, nn
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, output, positive, script
 from daskdl.interop import onnx
 from daskdl.metrics import Accuracy
 from daskdl.optim import Adam
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="ONNX file")
     parser.add_argument("data", type=Path, help=".npz of x and y, samples and labels from 0")
     parser.add_argument("features", help="name of the value that the old head reads")
-    parser.add_argument("out", type=Path, help="ONNX file that is written")
+    parser.add_argument("out", type=output, help="ONNX file that is written")
     parser.add_argument("--epochs", type=positive, default=5)
     parser.add_argument("--freeze", action="store_true", help="only the new head learns")
     accuracy = fine_tune(**vars(parser.parse_args()))

@@ -37,7 +37,7 @@ from PIL import Image
 
 import daskdl
 from daskdl import SampleSet, connect
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, positive, script
 from daskdl.data.image import ChannelOrder, Normalize, Resize, decode
 from daskdl.data.sources.sql import from_table
 from daskdl.errors import DataError, MissingExtraError
@@ -328,7 +328,7 @@ def main(arguments: list[str] | None = None) -> Report:
     parser.add_argument("--on-error", choices=["raise", "skip"], default="skip")
     parser.add_argument("--most-pixels", type=positive, default=50_000_000, help="of a picture")
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
-    parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
+    parser.add_argument("--workers", type=natural, default=2, help="0: all in this process")
     options = parser.parse_args(arguments)
     if options.store == "parquet" and importlib.util.find_spec("pyarrow") is None:
         raise MissingExtraError(

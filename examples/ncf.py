@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, positive, script
 from daskdl.data.sources.interactions import Interactions
 from daskdl.errors import DataError
 from daskdl.metrics import NDCG, HitRatio, Metric
@@ -191,14 +191,14 @@ def parse(arguments: list[str] | None) -> Any:
     )
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--sparse", action="store_true", help="train tables by the rows of a batch")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=natural, default=0)
     parser.add_argument("--seeds", type=positive, default=1, help="runs, each with the next seed")
     parser.add_argument("--target", type=float, default=1.0, help="HR@10 to stop at")
     parser.add_argument("--among", type=int, choices=[999, 100], default=999, help="of the target")
     parser.add_argument(
         "--iterations", type=positive, help="measure the speed of this number instead"
     )
-    parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
+    parser.add_argument("--workers", type=natural, help="Dask workers; without, this process alone")
     return parser.parse_args(arguments)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from PIL import Image
 
 from daskdl import SampleSet, Trainer, connect, save
-from daskdl.console import argument_parser, positive
+from daskdl.console import argument_parser, natural, output, positive
 from daskdl.data.image import (
     CenterCrop,
     Decode,
@@ -109,16 +109,16 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     parser.add_argument("--classes", type=positive, default=1000)
     parser.add_argument("--size", type=positive, default=224, help="pixels of a side")
     parser.add_argument("--epochs", type=positive, default=90)
-    parser.add_argument("--warmup", type=int, default=5, help="epochs in which the rate rises")
+    parser.add_argument("--warmup", type=natural, default=5, help="epochs in which the rate rises")
     parser.add_argument("--batch-size", type=positive, default=256, help="over all workers")
     parser.add_argument("--rate", type=float, default=0.1, help="for 256 pictures a batch")
     parser.add_argument("--smoothing", type=float, default=0.1, help="of the labels")
     parser.add_argument("--on-error", choices=["raise", "skip"], default="raise", help="bad files")
     parser.add_argument("--cluster", default="local", help="address, file or YAML; see connect()")
-    parser.add_argument("--workers", type=int, default=2, help="0: all in this process")
+    parser.add_argument("--workers", type=natural, default=2, help="0: all in this process")
     parser.add_argument("--checkpoint", type=Path, help="folder from which a second call goes on")
-    parser.add_argument("--save", type=Path, help="file for the trained network")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", type=output, help="file for the trained network")
+    parser.add_argument("--seed", type=natural, default=0)
     parser.set_defaults(**defaults)
     return parser
 

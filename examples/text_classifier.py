@@ -17,7 +17,7 @@ from typing import Any
 import dask.bag as db
 
 from daskdl import SampleSet, Trainer, connect
-from daskdl.console import argument_parser, positive, script
+from daskdl.console import argument_parser, natural, positive, script
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Vocabulary, read_vectors
 from daskdl.errors import DataError
@@ -91,8 +91,8 @@ def parse(arguments: list[str] | None) -> Any:
     parser.add_argument("--epochs", type=positive, default=3)
     parser.add_argument("--batch-size", type=positive, default=128)
     parser.add_argument("--rate", type=float, default=0.02)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, help="Dask workers; without, this process alone")
+    parser.add_argument("--seed", type=natural, default=0)
+    parser.add_argument("--workers", type=natural, help="Dask workers; without, this process alone")
     return parser.parse_args(arguments)
 
 

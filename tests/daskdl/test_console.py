@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from daskdl import __version__, errors
-from daskdl.console import application, argument_parser, run, script
+from daskdl.console import application, argument_parser, natural, output, positive, run, script
 
 
 def demo():
@@ -171,6 +171,25 @@ def test_the_help_of_a_script_has_its_lines_and_defaults():
     assert "One line.\n    Another." in text
     assert "pixels (default: 7)" in text
     assert "hurry\n" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "message"),
+    [
+        (natural, "-1", "expected a whole number of at least 0, found '-1'"),
+        (positive, "0", "expected a whole number of at least 1, found '0'"),
+        (positive, "1.5", "expected a whole number of at least 1, found '1.5'"),
+        (output, "/no/a.png", "expected a file in an existing folder, found '/no/a.png'; make the"),
+    ],
+)
+def test_arguments_of_a_script_are_refused_before_it_begins(kind, text, message, capsys):
+    parser = argument_parser("Text.")
+    parser.add_argument("--x", type=kind)
+    with pytest.raises(SystemExit) as end:
+        parser.parse_args(["--x", text])
+    assert end.value.code == 2
+    assert f"argument --x: {message}" in capsys.readouterr().err
+    assert parser.parse_args(["--x", "7"]).x in (7, Path("7"))
 
 
 def test_a_bug_of_a_script_is_raised():
