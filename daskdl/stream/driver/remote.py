@@ -19,6 +19,9 @@ from daskdl.stream.worker.orders import Orders, Report, Spec
 
 logger = logging.getLogger(__name__)
 
+#: Seconds without an answer after which a worker that has left the cluster counts as closed.
+GONE = 1.0
+
 
 class RemoteSession:
     """One session on one worker; ``model`` is the sha256 of its first model."""
@@ -29,6 +32,7 @@ class RemoteSession:
         self.report: Report | None = None
         #: When it answered last; until it begins, its task may wait for others on its worker.
         self.heard = time.monotonic()
+        self._answers = False  # when it was asked last
         self._asked: ConcurrentFuture[Any] | None = None
         self._sent: dict[str, ConcurrentFuture[Any]] = {}
         self._place = {"run": spec.work.run, "number": spec.number}
@@ -63,7 +67,9 @@ class RemoteSession:
                 answer = self._asked.result()
             except Exception as error:  # of a worker that is not there any more
                 logger.debug("session %d does not answer: %r", self.spec.number, error)
+                self._answers = False
             else:
+                self._answers = bool(answer)
                 if answer:
                     self.report, self.heard = Report(**answer), time.monotonic()
                 elif self.report is None:
@@ -82,8 +88,13 @@ class RemoteSession:
         }  # fmt: skip
         self._sent[file.sha256] = self._cluster.ask(self.spec.address, message)
 
-    def over(self) -> bool:
-        """Return whether its task has ended, and read its last report."""
+    def over(self, there: set[str]) -> bool:
+        """Return whether it has ended, and read its last report; ``there`` are all workers.
+
+        One whose worker has left works on until that has closed, while Dask runs its task again.
+        """
+        if self.spec.address not in there:
+            return not self._answers or time.monotonic() - self.heard > GONE
         status = self._future.status
         if status == "finished":
             with suppress(Exception):

@@ -116,10 +116,9 @@ class Sessions:
     def _check(self, session: RemoteSession, there: set[str]) -> None:
         """Find out whether a session is lost."""
         silent = time.monotonic() - session.heard
-        if session.spec.address not in there:
-            self._lost(session, "its worker has left")
-        elif session.over():
-            self._lost(session, session.why())
+        if session.over(there):
+            gone = session.spec.address not in there
+            self._lost(session, "its worker has left" if gone else session.why())
         elif silent > self._silence:
             self._lost(session, f"no answer for {silent:.1f} s")
 
@@ -223,7 +222,7 @@ class Sessions:
             for number, session in list(self.sessions.items()):
                 session.order(session.orders.partitions, session.orders.model, True, within)
                 session.ask()
-                if session.over() or session.spec.address not in there:
+                if session.over(there):
                     if session.report is not None:
                         self.past.append(session.report)
                         if session.report.state == "aborted":

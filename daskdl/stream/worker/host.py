@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from daskdl.stream.worker.session import Session
 
 if TYPE_CHECKING:
     from distributed import Worker
+
+#: Seconds in which sessions end before their worker closes; a nanny waits for it for 4 s.
+LEAVE = 2.5
 
 
 class Host(WorkerPlugin):
@@ -38,8 +42,11 @@ class Host(WorkerPlugin):
         worker.handlers["daskdl_stream_model"] = self.model
         worker.handlers["daskdl_stream_end"] = self.end
 
-    def teardown(self, worker: Worker) -> None:
-        """End on a worker."""
+    async def teardown(self, worker: Worker) -> None:
+        """Wait until the driver has ended the sessions, which commit what they have answered."""
+        limit = time.monotonic() + LEAVE
+        while self.sessions and time.monotonic() < limit:
+            await asyncio.sleep(0.02)
         self._withdraw()
 
     def _reports(self) -> list[tuple[str, Report]]:

@@ -114,15 +114,7 @@ def test_a_stream_over_tls_and_sasl(client, real, secured, certificate, name, mo
         "ssl.ca.location": str(certificate / "cert.pem"),
     }
     stream = stream_of(Brokers(secured.servers, settings), name, model, **ONCE)
-    status = stream.run(
-        client,
-        watch=lambda s: (
-            s.stop()
-            if s.status.records >= 80 and all(r.ended for r in s.status.workers.values())
-            else None
-        ),
-        seconds=60,
-    )
+    status = stream.run(client, until_end=True, seconds=60)
     assert status.records == 80
     assert min(secured.bytes) > 0
     once_and_in_order(real.servers, name, 80)

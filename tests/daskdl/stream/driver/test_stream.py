@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dask
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +11,6 @@ from daskdl.errors import ModelFileError
 from daskdl.stream import Limits, ModelFile, Stream
 from daskdl.stream.driver.partitions import Ownership, fair
 from daskdl.stream.queues.records import Partition
-from tests.daskdl.clusters import SPAWN
 from tests.daskdl.stream.models import (
     begun,
     number_model,
@@ -142,14 +140,33 @@ def test_workers_that_come_and_go_get_and_leave_their_share(client_of, cluster, 
         if now == [1, 1, 2] and len(cluster.plan) == 3:
             cluster.scale(2)
 
-    # A new process, as users have it: a fork is there sooner, and takes a partition whose answers
-    # are not committed yet. They are then written twice, as delivery at least once may.
-    with dask.config.set(SPAWN):
-        status = stream_of(mock, name, model).run(client, seconds=100, watch=watch)
+    status = stream_of(mock, name, model).run(client, seconds=100, watch=watch)
     assert shares[-1] == [2, 2]
     assert [1, 1, 2] in shares
     assert status.records == 40
     once_and_in_order(mock.servers, name, 40)
+
+
+@pytest.mark.slow
+def test_others_read_a_leaving_workers_partitions_once_it_ends(
+    client_of, cluster, mock, name, model
+):
+    client, values, sent = client_of(2), utterances(400), 400
+    produce(mock.servers, name, 4, values)
+
+    def watch(stream: Stream) -> None:
+        nonlocal sent
+        if not stream.status.hand_overs:
+            produce(mock.servers, name, 4, values)
+            sent += len(values)
+            if stream.status.records > 400:
+                cluster.scale(1)
+        elif all(r.ended for r in stream.status.workers.values()):
+            stream.stop()
+
+    status = stream_of(mock, name, model).run(client, seconds=60, watch=watch)
+    once_and_in_order(mock.servers, name, sent)
+    assert (len(status.hand_overs), status.records) == (1, sent)
 
 
 def partitions(n: int) -> list[Partition]:
