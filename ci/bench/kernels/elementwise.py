@@ -1,4 +1,4 @@
-"""Activations, dropout, softmax, cross entropy and sums, on large and on small arrays."""
+"""Activations, dropout, softmax and sums, on large and on small arrays."""
 
 from __future__ import annotations
 
@@ -91,19 +91,9 @@ def _softmax(rows: int, classes: int) -> Iterator[Case]:
 
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, classes), np.float32)
-    labels = rng.integers(0, classes, rows)
-    there, targets = torch.from_numpy(x), torch.from_numpy(labels)
-    logits = there.clone().requires_grad_()
+    there = torch.from_numpy(x)
     y, log_y = softmax.softmax(x), torch.log_softmax(there, -1)
     after = torch.from_numpy(y)
-
-    def train() -> None:
-        _, scales = softmax.cross_entropy(x, labels)
-        softmax.cross_entropy_gradient(x, labels, scales, 1 / rows)
-
-    def they_train() -> None:
-        logits.grad = None
-        torch.nn.functional.cross_entropy(logits, targets).backward()
 
     aten, size = torch.ops.aten, f"elementwise/{{}} {rows} x {classes}/{{}}"
     of_rows: list[tuple[str, str, Callable[[], Any], str, Callable[[], Any]]] = [
@@ -115,7 +105,6 @@ def _softmax(rows: int, classes: int) -> Iterator[Case]:
          "aten", lambda: aten._log_softmax(there, -1, False)),
         ("log softmax", "backward", lambda: softmax.log_softmax_gradient(log_y.numpy(), x),
          "aten", lambda: aten._log_softmax_backward_data(there, log_y, -1, torch.float32)),
-        ("cross entropy", "both", train, "autograd", they_train),
     ]  # fmt: skip
     for name, part, ours, peer, theirs in of_rows:
         yield Case(size.format(name, part), ours, {peer: theirs})
