@@ -178,7 +178,7 @@ def read_encoder(folder: Path) -> tuple[TextEncoder, dict[str, Array], dict[str,
     ):
         array = weights.get(f"{name}.weight")
         if array is None and (gates == 1 or "position" not in name):
-            raise _missing(f"{name}.weight", f"{folder}")
+            _taken(weights, f"{name}.weight", f"{folder}")
         if array is not None:
             _check(shape, array, f"{folder}")
     encoder = TextEncoder(
@@ -329,11 +329,7 @@ def _taken(weights: dict[str, Array], name: str, where: str) -> Array:
     try:
         return np.asarray(weights.pop(name), np.float32)
     except KeyError:
-        raise _missing(name, where) from None
-
-
-def _missing(name: str, where: str) -> ModelFileError:
-    return ModelFileError(f"{where}: expected the weight {name}, found none")
+        raise ModelFileError(f"{where}: expected the weight {name}, found none") from None
 
 
 def _check(shape: tuple[int, ...], array: Array, where: str) -> None:

@@ -31,11 +31,10 @@ IGNORED = {
 }  # fmt: skip
 #: Parts of tokenizers, their settings, and keys of tokenizer_config.json that go before them.
 OVERRIDDEN = (
-    ("normalizer", "lowercase", "do_lower_case"),
-    ("normalizer", "strip_accents", "strip_accents"),
+    ("normalizer", "lowercase", "do_lower_case"), ("normalizer", "strip_accents", "strip_accents"),
     ("normalizer", "handle_chinese_chars", "tokenize_chinese_chars"),
     ("pre_tokenizer", "add_prefix_space", "add_prefix_space"),
-)
+)  # fmt: skip
 AS_IS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
@@ -244,8 +243,7 @@ def _tokenizer(folder: Path, longest: int, overlap: int, bare: bool = False) -> 
             before = [made.normalizer] if made.normalizer is not None else []
             made.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
         length = config.get("model_max_length", config.get("max_seq_length"))
-        if isinstance(length, (int, float)):
-            limits.append(int(min(length, longest)))
+        limits += [int(min(length, longest))] if isinstance(length, (int, float)) else []
     if not longest:
         made.no_truncation()
         return made

@@ -35,8 +35,6 @@ FALSE = {
     "alpha_pattern", "ensure_weight_tying", "fan_in_fan_out", "loftq_config", "lora_bias",
     "rank_pattern", "use_dora", "use_qalora", "use_rslora",
 }  # fmt: skip
-#: Values of init_lora_weights that leave the model's own weights as they are.
-UNCHANGED = (None, "gaussian", "eva", "orthogonal")
 
 
 def lora(
@@ -148,8 +146,8 @@ def load_adapter(model: TextModel, folder: str | Path) -> TextModel:
     config, where = read_json(path / CONFIG), f"{path / CONFIG}"
     check_keys(where, config, {"peft_type", "r", "lora_alpha", "bias", *FALSE}, IGNORED)
     wrong = [name for name in FALSE if config.get(name)]
-    if (init := config.get("init_lora_weights", True)) not in (True, False, *UNCHANGED):
-        wrong.append(f"init_lora_weights {init!r}, which changes the weights of the model")
+    if config.get("init_lora_weights") not in (None, True, False, "gaussian", "eva", "orthogonal"):
+        wrong.append(f"init_lora_weights {config['init_lora_weights']!r}, which changes the model")
     if wrong or config.get("peft_type") != "LORA" or config.get("bias", "none") != "none":
         raise ModelFileError(
             f"{where}: expected plain LoRA (peft_type LORA, bias none, and none of "

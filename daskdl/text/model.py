@@ -113,7 +113,7 @@ class TextModel:
         Parameters
         ----------
         texts : as in a call
-            A Series or DataFrame of pandas or Dask gives a Series; others give a list.
+            A Series or DataFrame of pandas or Dask gives a Series; a text its label; others a list.
 
         Examples
         --------
@@ -126,6 +126,8 @@ class TextModel:
                 "TextModel.classify: expected a model with labels, found none; "
                 "load(folder, 'classify') makes one"
             )
+        if isinstance(texts, str):
+            return self.classify([texts])[0]
         scores = self(texts)
         if is_of(scores, "dask.dataframe", "DataFrame") or is_of(scores, "pandas", "DataFrame"):
             return scores.idxmax(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,8 @@ from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
 
+#: Halves of characters, which no tokenizer takes; JSON and errors="surrogateescape" make them.
+HALVES = re.compile("[\ud800-\udfff]")
 Ids = np.ndarray[Any, np.dtype[np.int64]]
 
 
@@ -53,7 +56,10 @@ def windows_of(texts: Any, tokenizer: Any, second: int = 0) -> list[list[Ids]]:
 
     Raises DataError when an element is no text.
     """
-    texts = [text if isinstance(text, str) else _pair(i, text) for i, text in enumerate(texts)]
+    texts = [
+        text if isinstance(text, str) and not HALVES.search(text) else _pair(i, text)
+        for i, text in enumerate(texts)
+    ]
     return [
         [
             np.array(window.ids, np.int64) + second * np.array(window.type_ids, np.int64)
@@ -64,10 +70,10 @@ def windows_of(texts: Any, tokenizer: Any, second: int = 0) -> list[list[Ids]]:
 
 
 def _pair(i: int, texts: Any) -> tuple[str, str]:
-    if isinstance(texts, (tuple, list, np.ndarray)) and len(texts) == 2:
-        first, other = texts
-        if isinstance(first, str) and isinstance(other, str):
-            return first, other
+    pair = isinstance(texts, (tuple, list, np.ndarray)) and len(texts) == 2
+    if pair and all(isinstance(text, str) and not HALVES.search(text) for text in texts):
+        return texts[0], texts[1]
     raise DataError(
-        f"text {i}: expected a str or a pair of them, found {texts!r:.60}; leave missing ones out"
+        f"text {i}: expected a str or a pair of them, found {texts!r:.60}; leave missing ones "
+        "out, and replace halves of characters (surrogates)"
     )

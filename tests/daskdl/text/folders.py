@@ -19,8 +19,7 @@ SMALL = {
     "distilbert": {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
                    "max_position_embeddings": 12},
 }  # fmt: skip
-SMALL["roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
-SMALL["xlm-roberta"] = SMALL["roberta"]
+SMALL["roberta"] = SMALL["xlm-roberta"] = SMALL["bert"] | {"type_vocab_size": 1, "pad_token_id": 0}
 SMALL["mpnet"] = SMALL["roberta"] | {"max_position_embeddings": 80}
 SMALL["modernbert"] = SMALL["bert"] | {
     "num_hidden_layers": 4, "max_position_embeddings": 80, "local_attention": 4,

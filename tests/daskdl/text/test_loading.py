@@ -207,8 +207,9 @@ def test_settings_beside_the_tokenizer_are_followed(folder: Path) -> None:
 
 
 def test_missing_texts_and_files_are_named(folder: Path) -> None:
-    with pytest.raises(DataError, match="text 1: expected a str or a pair of them, found None"):
-        text.load(folder)(["a", None])
+    for wrong in (None, "\ud800 of JSON", ("a", "\ud800")):
+        with pytest.raises(DataError, match="text 1: expected a str or a pair of them, found"):
+            text.load(folder)(["a", wrong])
     with pytest.raises(ModelFileError, match="expected weights of a classifier"):
         text.load(folder, "classify")
     (folder / "tokenizer.json").unlink()

@@ -96,7 +96,7 @@ def test_labels_prompts_and_arrays_of_xarray(folder: Path) -> None:
     expected = [model.labels[i] for i in model(TEXTS).argmax(1)]
     series = pd.Series(TEXTS, index=range(5, 10))
     labels = model.classify(dd.from_pandas(series, npartitions=2)).compute(scheduler="threads")
-    assert model.classify(TEXTS) == labels.tolist() == expected
+    assert model.classify(TEXTS) == labels.tolist() == expected == [*map(model.classify, TEXTS)]
     assert labels.index.tolist() == [*range(5, 10)]
     settings = {"prompts": {"query": "the rain ", "none": ""}, "default_prompt_name": None}
     (folder / "config_sentence_transformers.json").write_text(json.dumps(settings))
