@@ -16,6 +16,7 @@ import numpy as np
 import daskdl
 from daskdl import SampleSet, Trainer, nn
 from daskdl.console import argument_parser, output, positive, script
+from daskdl.errors import DataError
 from daskdl.interop import onnx
 from daskdl.metrics import Accuracy
 from daskdl.optim import Adam
@@ -25,8 +26,11 @@ def fine_tune(
     model: Path, data: Path, features: str, out: Path, epochs: int = 5, freeze: bool = False
 ) -> float:
     """Train the new head, or the whole network; return the accuracy on the last fifth."""
-    with np.load(data) as arrays:
-        x, y = arrays["x"].astype(np.float32), arrays["y"].astype(np.int64)
+    try:
+        with np.load(data) as arrays:
+            x, y = arrays["x"].astype(np.float32), arrays["y"].astype(np.int64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{data}: expected .npz of x and y, arrays of numbers; {error}") from error
     first = len(x) * 4 // 5
     trunk = daskdl.load(model).until(features)
     if freeze:

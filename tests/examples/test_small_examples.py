@@ -102,6 +102,13 @@ def test_new_classes_are_learned_and_written(tmp_path, example, digits):
     assert (scores.argmax(1) == y[y >= 5] - 5).mean() > 0.9
 
 
+def test_a_file_without_samples_is_refused(example, tmp_path):
+    np.savez(tmp_path / "data.npz", images=np.zeros(3))
+    data = tmp_path / "data.npz"
+    with pytest.raises(DataError, match=r"data.npz: expected .npz of x and y"):
+        example("fine_tune_onnx").fine_tune(data, data, "relu", tmp_path / "new.onnx")
+
+
 @pytest.fixture
 def ncf(example):
     return example("ncf")
