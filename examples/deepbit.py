@@ -57,7 +57,7 @@ class SmallTrunk(Module):
 
 def fit(model: Module, loss: Any, samples: SampleSet, epochs: int, seed: int) -> None:
     """Train with Adam."""
-    steps = epochs * -(-len(samples) // 128)
+    steps = max(4, epochs * -(-len(samples) // 128))  # OneCycle needs 4
     Trainer(model, loss, Adam(OneCycle(2e-3, over=steps)), seed).fit(
         samples, epochs=epochs, batch_size=128, progress=False, client=False
     )
@@ -85,6 +85,8 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     )
     parser.add_argument("--seed", type=natural, default=0)
     options = parser.parse_args(arguments)
+    if options.bits % 8:
+        parser.error(f"--bits: expected a multiple of 8, found {options.bits}")
 
     train = fashion_mnist.read(options.folder, "train", options.count)
     test = fashion_mnist.read(options.folder, "t10k", options.queries)

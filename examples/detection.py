@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> float:
         .map(BoxTargets())
     )
     test = held_out(options.test, options.size)
-    steps = options.epochs * -(-options.scenes // options.batch)
+    steps = max(4, options.epochs * -(-options.scenes // options.batch))  # OneCycle needs 4
     method = Groups(Adam(OneCycle(options.rate, over=steps), weight_decay=1e-4))
     metrics = {"map50": model.detections(style="voc2010", overlaps=(0.5,))}
     trainer = Trainer(model, model.loss(), method, options.seed, metrics)

@@ -84,7 +84,8 @@ def main(arguments: list[str] | None = None) -> float:
     else:
         model = ResNet(18, 10, "small", options.width, channels=1, seed=options.seed)
         train = train.map(AUGMENTED)
-    schedule = OneCycle(rate, over=epochs * -(-len(train) // options.batch))
+    steps = max(4, epochs * -(-len(train) // options.batch))  # OneCycle needs 4
+    schedule = OneCycle(rate, over=steps)
     method = Groups(SGD(schedule, momentum=0.9, nesterov=True, weight_decay=decay))
     trainer = Trainer(
         model, CrossEntropyLoss(smoothing=smoothing), method, options.seed, [Accuracy()],
