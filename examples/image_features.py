@@ -337,6 +337,8 @@ def main(arguments: list[str] | None = None) -> Report:
 
     columns, source = {"image": options.image, "name": options.name}, options.source
     if source.startswith("postgresql:"):
+        if not (options.table and options.key):
+            parser.error("expected --table and --key for a database")
         samples = from_table(source, options.table, key=options.key,
                              partitions=options.partitions, **columns)  # fmt: skip
         source = f"{options.table} {options.key}"  # without the password

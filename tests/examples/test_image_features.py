@@ -298,6 +298,12 @@ def test_without_pyarrow_the_extra_is_named(example, monkeypatch, tmp_path):
         example.main(["pictures", str(tmp_path), *none])
 
 
+def test_a_database_without_a_table_is_refused(example, networks, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        call(example, "postgresql://h/d", tmp_path, networks)
+    assert "expected --table and --key for a database" in capsys.readouterr().err
+
+
 psycopg = pytest.importorskip("psycopg")
 
 

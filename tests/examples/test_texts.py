@@ -41,8 +41,7 @@ def test_tells_good_from_bad(main, reviews, tmp_path, capsys):
     assert accuracy > 0.62
     assert f"accuracy on 600 new texts: {accuracy:.4f}" in capsys.readouterr().out
     with pytest.raises(SettingsError, match=r"expected .*out to have .* of one model"):
-        main([str(tmp_path / "reviews.parquet"), *SMALL, "--epochs", "1", "--predictions",
-              str(predictions)])  # fmt: skip
+        main([str(tmp_path / "reviews.parquet"), *SMALL, "--predictions", str(predictions)])
     table = pd.concat(map(pd.read_parquet, sorted(predictions.glob("*.parquet"))))
     assert len(table) == 600
     assert set(table["prediction"]) == {0, 1}
