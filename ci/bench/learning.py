@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from ci.bench.skill import events
 from ci.bench.skill.cases import left_out
@@ -168,7 +167,7 @@ def judged(stores: Sequence[Path], methods: dict[str, Any], every: int) -> list[
     """Score a network and its reference on test events; return a row for each lead time."""
     opened = [open_rain(path) for path in stores]
     step = max(int(time_step(store) / np.timedelta64(60, "s")) for store in opened)
-    rain = [_crop(store["rain_rate"]) for store in opened]
+    rain = [events.rainiest(store["rain_rate"]) for store in opened]
     scores = verify(
         rain, methods, 60 // step, every=max(1, every // step), thresholds=(1.0,), scales=(1,),
         reference="sprog", members=MEMBERS,
@@ -184,12 +183,6 @@ def judged(stores: Sequence[Path], methods: dict[str, Any], every: int) -> list[
                 row[f"{name}_difference{end}"] = float(difference)
         rows.append(row)
     return rows
-
-
-def _crop(rain: xr.DataArray) -> xr.DataArray:
-    """Return the square that ci.bench.skill scores; a small grid is taken whole."""
-    rows, columns = events.rainiest(rain[:: max(1, len(rain["time"]) // 12)])
-    return rain.isel(y=rows, x=columns)
 
 
 def run(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import xarray as xr
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
@@ -118,8 +119,7 @@ def load(source: Source, data: Path, cache: Path) -> Event:
             raise DataError(f"{folder}: expected the files of {source.name}, found nothing there")
         ingest([folder], store)
     with open_rain(store) as dataset:
-        rows, columns = rainiest(dataset["rain_rate"][:: max(1, len(dataset["time"]) // 12)])
-        rain = dataset["rain_rate"].isel(y=rows, x=columns).values.astype(np.float32, copy=False)
+        rain = rainiest(dataset["rain_rate"]).values.astype(np.float32, copy=False)
         step = int(time_step(dataset) / np.timedelta64(60, "s"))
         spacing = float(np.abs(np.diff(dataset["x"].values)).mean()) / 1000
         return Event(source.name, source.radar, dataset["time"].values, rain, step, spacing)
@@ -149,10 +149,10 @@ def loaded(data: Path, cache: Path, wanted: Callable[[Source], bool]) -> Iterato
             print(f"{source.name}: left out: {error}", file=sys.stderr, flush=True)
 
 
-def rainiest(rain: object) -> tuple[slice, slice]:
+def rainiest(rain: xr.DataArray) -> xr.DataArray:
     """Return the crop with the most wet pixels in a sample of the frames, in steps of 32."""
-    wet = (np.asarray(rain) >= WET).sum(0)
+    wet = (np.asarray(rain[:: max(1, len(rain) // 12)]) >= WET).sum(0)
     height, width = np.minimum(CROP, wet.shape)
     sums = sliding_window_view(wet, (height, width))[::32, ::32].sum((2, 3))
     y, x = 32 * np.argwhere(sums == sums.max())[-1]
-    return slice(y, y + height), slice(x, x + width)
+    return rain[:, y : y + height, x : x + width]
