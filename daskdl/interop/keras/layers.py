@@ -32,15 +32,20 @@ _ACTIVATIONS = {
 
 
 class Layer(Base):
-    """One call of a layer, with its weights in the order of Keras ``version``."""
+    """One call of a layer, with its weights by name, in the order of Keras ``version``.
+
+    ``mask`` is the mask of its input and becomes the mask of its result, see ``keras.masks``: ""
+    without one, None if it is not known which of several it is.
+    """
 
     def __init__(
-        self, step: Step, build: LastBuilder, inputs: list[Value], arrays: list[Array],
-        version: int, where: str, shared: dict[str, str],
+        self, step: Step, build: LastBuilder, inputs: list[Value], named: dict[str, Array],
+        version: int, where: str, shared: dict[str, str], mask: str | None,
     ) -> None:  # fmt: skip
         place = f"{where}: layer {step.name!r}, {step.kind}"
         super().__init__(place, step.name, step.kind, build, inputs, step.config, shared)
-        self.arrays, self.version = arrays, version
+        self.named, self.arrays, self.version = named, list(named.values()), version
+        self.mask = mask
 
     def check(self, config: dict[str, Any], keys: Collection[str], off: Collection[str]) -> None:
         """Refuse unknown settings, and dtypes other than floats."""
@@ -176,7 +181,8 @@ class Translator(NamedTuple):
     """A function that makes a layer's nodes, and the settings that it reads; others are refused.
 
     Settings in ``off`` must be switched off; ``several``: the layer takes several inputs. A layer
-    "keeps" a mask of its input for the next one without using it, "uses" it, or "drops" it.
+    "keeps" a mask of its input for the next one without using it, "uses" it, "drops" it, or
+    "refuses" it.
     """
 
     function: Convert
@@ -185,13 +191,16 @@ class Translator(NamedTuple):
     several: bool
     mask: str
 
-    def __call__(self, of: Layer, masked: bool = False) -> Value | list[Value]:
+    def __call__(self, of: Layer) -> Value | list[Value]:
         """Add the nodes of a call, after a check of its settings."""
         of.check(of.settings, self.keys, self.off)
         if not self.several and len(of.inputs) != 1:
             of.fail(f"expected one input, found {len(of.inputs)}")
-        if masked and self.mask == "uses":
+        unknown = self.mask == "uses" and of.mask is None
+        if unknown or (self.mask == "refuses" and of.mask != ""):
             of.fail(f"it is called with {MASKED}, which is not supported; export the model as ONNX")
+        if self.mask == "drops":
+            of.mask = ""
         return self.function(of)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from daskdl.interop.building import Value, depthwise, filters_second
+from daskdl.interop.keras import masks
 from daskdl.interop.keras.layers import Layer, axes_of, function_of, layer
 from daskdl.tensor import Array
 
@@ -80,6 +81,8 @@ def embedding(of: Layer) -> Value:
     x = of.build.last(of.x)
     table = of.weight("embeddings", of.array(0, "embeddings", 2))
     ids = of.build.node("Cast", x.name, to=7)
+    if of.flag("mask_zero"):
+        of.mask = masks.of_numbers(of, ids)
     return Value(of.build.node("Gather", table, ids, name=of.name), of.rank + 1)
 
 
@@ -120,6 +123,22 @@ def layer_norm(of: Layer) -> Value:
     if centred:
         inputs.append(of.weight("beta", of.array(1, "beta", 1)))
     return of.node(x, "LayerNormalization", *inputs, axis=-1, epsilon=of.number("epsilon", 1e-3))
+
+
+@layer("GroupNormalization", keys="groups axis epsilon center scale", mask="keeps")
+def group_norm(of: Layer) -> Value:
+    """Normalise groups of each sample's channels; -1 makes a group of each channel."""
+    _last_axis(of)
+    scaled, centred = of.flag("scale", True), of.flag("center", True)
+    if not (scaled or centred) or of.rank < 3:
+        of.fail("expected steps or images, and a scale or a centre")
+    count, x = of.array(0, "weights", 1).size, of.build.second(of.x)
+    ones, zeros = of.build.constant(np.ones(count)), of.build.constant(np.zeros(count))
+    gamma = of.weight("gamma", of.array(0, "gamma", 1)) if scaled else ones
+    beta = of.weight("beta", of.array(int(scaled), "beta", 1)) if centred else zeros
+    groups, eps = of.integer("groups", 32, -1), of.number("epsilon", 1e-3)
+    return of.node(x, "GroupNormalization", x.name, gamma, beta, epsilon=eps,
+                   num_groups=count if groups == -1 else groups)  # fmt: skip
 
 
 @layer("PReLU", keys="shared_axes", mask="keeps")
@@ -255,19 +274,28 @@ def _run(of: Layer, config: dict[str, Any], kind: str, arrays: list[Array], both
         attributes["activation_beta"] = (0.5,) * count
     if kind == "GRU":
         attributes["linear_before_reset"] = reset
-    build = of.build  # ONNX and its runtimes have the time axis first
-    results = build.nodes_of(
+    build, sequence, lengths = of.build, x.name, list[str]()
+    all_states, zeros = (
+        bool(config.get("return_sequences")),
+        bool(config.get("zero_output_for_mask")),
+    )
+    if of.mask:
+        if zeros and not all_states and not both:
+            of.fail("zero_output_for_mask: expected return_sequences with it")
+        sequence, *lengths = masks.packed(of, sequence, of.mask)
+    results = build.nodes_of(  # ONNX and its runtimes have the time axis first
         _KINDS[kind][0],
-        [build.transposed(x.name, (1, 0, 2)), *names],
+        [build.transposed(sequence, (1, 0, 2)), *names, *lengths],
         [f"{of.name}/sequence", f"{of.name}/last"],
         **attributes,
     )
-    if config.get("return_sequences"):
+    if all_states:
         if backwards and not both:
             of.fail("sequences that go backwards are not supported")
         first = build.transposed(results[0], (2, 0, 1, 3))
-        shape = build.integers(0, 0, -1)
-        return Value(build.node("Reshape", first, shape, name=of.name), 3)
+        y = build.node("Reshape", first, build.integers(0, 0, -1), name=of.name)
+        return Value(masks.spread(of, y, of.mask, zeros) if of.mask else y, 3)
+    of.mask = ""
     first = build.transposed(results[1], (1, 0, 2))
     return Value(build.node("Flatten", first, axis=1, name=of.name), 2)
 

@@ -7,6 +7,7 @@ import functools
 import numpy as np
 
 from daskdl.interop.building import Value
+from daskdl.interop.keras import masks
 from daskdl.interop.keras.layers import Layer, activation, axes_of, layer
 from daskdl.interop.keras.topology import NUMBER
 from daskdl.interop.layer import bordered, clipped, dropout_of, operator_of, repeated
@@ -31,7 +32,7 @@ def activated(of: Layer) -> Value:
 
 @layer("ReLU", keys="max_value negative_slope threshold", mask="keeps")
 @layer("LeakyReLU", keys="alpha negative_slope", mask="keeps")
-@layer("Softmax", keys="axis", mask="uses")
+@layer("Softmax", keys="axis", mask="refuses")
 def rectified(of: Layer) -> Value:
     """Compute an activation with settings."""
     x = of.x
@@ -71,6 +72,29 @@ layer("Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "Gaussi
 def identity(of: Layer) -> Value:
     """Return the input: in inference the layer does nothing."""
     return of.x
+
+
+@layer("Masking", keys="mask_value")
+def masking(of: Layer) -> Value:
+    """Leave out the steps whose numbers all are the mask's value; they become zeros."""
+    x = of.build.last(of.x)
+    away = of.add("Sub", x.name, of.build.constant(of.number("mask_value", 0)))
+    most = of.add("ReduceMax", of.add("Abs", away), of.build.integers(-1), keepdims=0)
+    of.mask = masks.of_numbers(of, most)
+    return of.node(x, "Mul", x.name, masks.floats(of, of.mask))
+
+
+@layer("Resizing", off="crop_to_aspect_ratio pad_to_aspect_ratio antialias",
+       keys="height width interpolation fill_mode fill_value data_format")  # fmt: skip
+def resizing(of: Layer) -> Value:
+    """Resize images by bilinear interpolation."""
+    of.last_channels()
+    if axes_of(of) != 2 or of.settings.get("interpolation", "bilinear") != "bilinear":
+        of.fail(f"interpolation: expected bilinear, found {of.settings.get('interpolation')!r}")
+    x, sizes = of.build.second(of.x), [of.integer(name, least=1) for name in ("height", "width")]
+    lengths = of.add("Concat", of.add("Shape", x.name, end=2), of.build.integers(*sizes), axis=0)
+    return of.node(x, "Resize", x.name, "", "", lengths, mode="linear",
+                   coordinate_transformation_mode="half_pixel")  # fmt: skip
 
 
 @layer("Rescaling", keys="scale offset", mask="keeps")
@@ -113,7 +137,14 @@ def global_pooling(of: Layer) -> Value:
     of.last_channels()
     axes = axes_of(of)
     operator = "ReduceMax" if "Max" in of.kind else "ReduceMean"
-    return of.build.reduced(of.x, operator, range(1, axes + 1), of.flag("keepdims"), of.name)
+    x, keep = of.x, of.flag("keepdims")
+    if not of.mask:
+        return of.build.reduced(x, operator, range(1, axes + 1), keep, of.name)
+    x, weight, steps = of.build.last(x), masks.floats(of, of.mask), of.build.integers(1)
+    sums = of.add("ReduceSum", of.add("Mul", x.name, weight), steps, keepdims=int(keep))
+    count = of.add("ReduceSum", weight, steps, keepdims=int(keep))
+    of.mask = ""
+    return of.result("Div", sums, count, rank=3 if keep else 2)
 
 
 @layer("ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D", keys="padding data_format")
@@ -195,6 +226,8 @@ def merge(of: Layer) -> Value:
     """
     if len(of.inputs) < 2:
         of.fail(f"expected several inputs, found {len(of.inputs)}")
+    if of.settings.get("numpy") and of.mask:
+        of.mask = None  # versions of Keras differ in whether an operation keeps the mask
     operator = _MERGES.get(of.kind, "Add")
     ranks = [value.rank or 0 for value in of.inputs]
     constant = any(value.name in of.build.constants for value in of.inputs)
@@ -239,4 +272,6 @@ def concatenate(of: Layer) -> Value:
     axis = of.settings.get("axis", -1)
     if type(axis) is not int or not -of.rank <= axis < of.rank:
         of.fail(f"axis: expected one of {of.rank}, found {str(axis)[:60]}")
+    if of.mask and axis not in (-1, of.rank - 1):
+        of.mask = None
     return of.build.joined(of.inputs, axis, of.name)

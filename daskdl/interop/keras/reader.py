@@ -9,7 +9,7 @@ from pathlib import Path
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import LastBuilder, Value
 from daskdl.interop.guard import LIBRARIES, check_supported, damaged, existing, reading
-from daskdl.interop.keras import hdf5, learned, plain
+from daskdl.interop.keras import composed, hdf5, learned, plain
 from daskdl.interop.keras.hdf5 import Weights
 from daskdl.interop.keras.layers import TABLE, Layer
 from daskdl.interop.keras.topology import Place, Step, Topology, numbered, topology
@@ -17,7 +17,7 @@ from daskdl.nn.core.graph import Graph
 from daskdl.tensor import Array
 
 #: Importing these fills the table of layers.
-FAMILIES = (learned, plain)
+FAMILIES = (composed, learned, plain)
 
 
 def load(path: str | Path) -> Graph:
@@ -114,7 +114,7 @@ def _graph(layout: Topology, weights: Weights, where: str) -> Graph:
     build = LastBuilder()
     arrays = _by_layer(layout, weights, where)
     values: dict[tuple[str, int], list[Value]] = {}
-    masked: set[tuple[str, int]] = set()
+    masks: dict[tuple[str, int], str | None] = {}
     shared: dict[str, str] = {}
     names = {place[0]: key for key, place in layout.inputs.items() if isinstance(key, str)}
     for step in layout.steps:
@@ -123,14 +123,16 @@ def _graph(layout: Topology, weights: Weights, where: str) -> Graph:
             values[step.name, step.call] = [_input(build, step, name, where)]
             continue
         inputs = [_value(values, place, where) for place in step.reads]
+        of_inputs = {masks.get(place[:2], "") for place in step.reads} or {""}
+        if step.masked:
+            of_inputs = {inputs.pop().name}
         layer = Layer(
-            step, build, inputs, arrays.get(step.name, []), weights.version, where, shared
+            step, build, inputs, arrays.get(step.name, {}), weights.version, where, shared,
+            of_inputs.pop() if len(of_inputs) == 1 else None,
         )  # fmt: skip
-        translator, of_mask = TABLE[step.kind], any(p[:2] in masked for p in step.reads)
-        result = translator(layer, of_mask)
+        result = TABLE[step.kind](layer)
         values[step.name, step.call] = result if isinstance(result, list) else [result]
-        if (of_mask and translator.mask == "keeps") or step.config.get("mask_zero"):
-            masked.add((step.name, step.call))
+        masks[step.name, step.call] = layer.mask
     outputs = [_value(values, place, where) for place in layout.outputs.values()]
     order = {_value(values, place, where).name: i for i, place in enumerate(layout.inputs.values())}
     build.inputs.sort(key=lambda parts: order.get(parts[0], len(order)))
@@ -163,8 +165,8 @@ def _input(build: LastBuilder, step: Step, name: str, where: str) -> Value:
     return Value(build.input(name, (None, *shape[1:]), kind), len(shape))
 
 
-def _by_layer(layout: Topology, weights: Weights, where: str) -> dict[str, list[Array]]:
-    """Return the arrays of each layer, by its name."""
+def _by_layer(layout: Topology, weights: Weights, where: str) -> dict[str, dict[str, Array]]:
+    """Return the arrays of each layer by name, by its name."""
     steps = {step.name: step for step in layout.steps}
     owners = dict.fromkeys(step.owner for step in layout.steps)
     # Keras 3 names groups by class and number, in the order of layers; a layer may have the same
@@ -185,8 +187,8 @@ def _by_layer(layout: Topology, weights: Weights, where: str) -> dict[str, list[
                     f"{where}: models in the model have several layers called {short!r}; save it "
                     "as .keras"
                 )
-            result[name] = [a for key, a in inside.items() if short in key.split("/")]
+            result[name] = {key: a for key, a in inside.items() if short in key.split("/")}
         else:
             lead = f"{step.group}/" if step.group else ""
-            result[name] = [a for key, a in inside.items() if key.startswith(lead)]
+            result[name] = {key: a for key, a in inside.items() if key.startswith(lead)}
     return result

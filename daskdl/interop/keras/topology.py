@@ -19,6 +19,8 @@ _MODELS = ("Sequential", "Functional", "Model")
 MASKED = "a mask, such as mask_zero=True of an Embedding makes"
 #: Kind of a step without inputs: a number that an operation has as operand.
 NUMBER = "(number)"
+#: Names of the tensors that a layer takes, for layers that are called with names.
+_NAMED = {"MultiHeadAttention": ("query", "value", "key")}
 #: Classes of arrays of Keras 3.
 _ARRAYS = ("__numpy__", "__tensor__")
 #: Layers that Keras 3 calls with training=True, which its predict() overrides.
@@ -26,7 +28,8 @@ _PREPROCESSING = ("Random", "CenterCrop", "Resizing")
 #: Operations of Keras 3 and functions of Keras 2 whose operands may be numbers: ``x + 3``.
 _OPERATIONS = {
     "Add": "Add", "Subtract": "Subtract", "Multiply": "Multiply",
-    "Divide": "Divide", "TrueDivide": "Divide",
+    "Divide": "Divide", "TrueDivide": "Divide", "NotEqual": "NotEqual", "Any": "Any",
+    "LogicalOr": "LogicalOr",
 }  # fmt: skip
 _FUNCTIONS = {
     "__operators__.add": "Add", "math.add": "Add", "math.subtract": "Subtract",
@@ -39,8 +42,9 @@ Place = tuple[str, int, int]
 class Step(NamedTuple):
     """Call number ``call`` of a layer; a layer of a nested model is named "outer/inner".
 
-    The file has the weights under ``owner``, a layer of the outermost model, in the group
-    ``group``, such as "layers/dense"; it is "" if the layer is the owner.
+    If it is ``masked``, the last of ``reads`` is a mask. The file has the weights under ``owner``,
+    a layer of the outermost model, in the group ``group``, such as "layers/dense"; it is "" if the
+    layer is the owner.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Step(NamedTuple):
     reads: list[Place]
     owner: str
     group: str = ""
+    masked: bool = False
 
 
 class Topology(NamedTuple):
@@ -185,7 +190,8 @@ class _Model:
             takes_numbers = _operation(layer) is not None
             for call, node in enumerate(nodes):
                 reads = self._places(node, names[i], takes_numbers)
-                self._add(layer, names[i], i, call, reads)
+                mask = self._mask(node)
+                self._add(layer, names[i], i, call, reads + mask, bool(mask))
         self.inputs = self._ends(inner.get("input_layers"))
         self.outputs = self._ends(inner.get("output_layers"))
         made = {(step.name, step.call) for step in self.steps}
@@ -203,14 +209,16 @@ class _Model:
             _damaged(self.where, "names of layers come twice")
 
     def _add(
-        self, layer: dict[str, Any], name: str, number: int, call: int, reads: list[Place]
-    ) -> None:
+        self, layer: dict[str, Any], name: str, number: int, call: int, reads: list[Place],
+        masked: bool = False,
+    ) -> None:  # fmt: skip
         """Add a call of a layer; for a nested model add its layers' calls."""
         kind, config = str(layer.get("class_name")), layer["config"]
         home, owner = str(layer.get("module") or "keras"), self.owner or name
         group = f"{self.group}layers/{self.groups[number]}" if self.owner else ""
         if operation := _operation(layer):
-            kind, config = operation, {"numpy": kind == "TFOpLambda" or ".ops" in home}
+            more = {} if kind == "TFOpLambda" else config
+            kind, config = operation, {"numpy": kind == "TFOpLambda" or ".ops" in home, **more}
         elif (
             not home.startswith(("keras", "tf_keras", "tensorflow.", "builtins")) or ".ops" in home
         ):
@@ -218,10 +226,12 @@ class _Model:
         if kind not in _MODELS:
             if not isinstance(config, dict):
                 _damaged(self.where, f"layer {name!r} has no settings")
-            self.steps.append(Step(name, kind, config, call, reads, owner, group))
+            self.steps.append(Step(name, kind, config, call, reads, owner, group, masked))
         else:
             lead = f"{group}/" if group else ""
             model = _Model(layer, self.where, f"{name}/", owner, lead, self.depth + 1)
+            if masked:
+                self._plain({"mask": True}, name)
             if len(model.inputs) != len(reads) or not all(isinstance(k, int) for k in model.inputs):
                 raise ModelFileError(
                     f"{self.where}: model {name!r} in the model: expected {len(model.inputs)} "
@@ -250,8 +260,13 @@ class _Model:
             more = node.get("kwargs")
             if isinstance(more, dict) and self.kinds[name].startswith(_PREPROCESSING):
                 more = {key: value for key, value in more.items() if key != "training"}
+            if isinstance(more, dict) and self._mask(node):
+                more = {key: value for key, value in more.items() if key != "mask"}
+            tensors, more = self._named(more, name)
             self._plain(more, name)
             args = node.get("args")
+            if tensors and isinstance(args, list):
+                args = [*args, *tensors]
             if not takes_numbers or not isinstance(args, list):
                 return [*self._tensors(args, name)]
             for value in args:  # a list of numbers, unlike one of tensors, is one array
@@ -270,9 +285,26 @@ class _Model:
                 places += [self._operand(one, name) for one in (first, more.get("y"))]
                 self._plain({key: value for key, value in more.items() if key != "y"}, name)
             else:
+                tensors, more = self._named(more, name)
                 self._plain(more, name)
-                places.append(self._place(place))
+                places += [self._place(one) for one in (place, *tensors)]
         return places
+
+    def _mask(self, node: Any) -> list[Place]:
+        """Return the mask with which Keras 3 calls a layer, if it is a tensor."""
+        more = node.get("kwargs") if isinstance(node, dict) else None
+        mask = more.get("mask") if isinstance(more, dict) else None
+        if not isinstance(mask, dict) or mask.get("class_name") != "__keras_tensor__":
+            return []
+        return [self._place((mask.get("config") or {}).get("keras_history"))]
+
+    def _named(self, more: Any, name: str) -> tuple[list[Any], Any]:
+        """Return the tensors among the named arguments of a call, and the other arguments."""
+        names = _NAMED.get(self.kinds[name], ())
+        if not isinstance(more, dict) or not names:
+            return [], more
+        tensors = [more[key] for key in names if not _empty(more.get(key))]
+        return tensors, {key: value for key, value in more.items() if key not in names}
 
     def _operand(self, value: Any, name: str) -> Place:
         number = self._number(value, name)
