@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.kernels.search import duplicates as pairs
+from daskdl.kernels.search import hamming as kernels
 from daskdl.masked import unmasked
-from daskdl.search.codes import Words, near_pairs, nearest, planes, within
 from daskdl.search.parted import Parted
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class HammingIndex(Parted):
         if k < 1:
             raise SettingsError(f"HammingIndex.search: expected k of at least 1, found {k!r}")
         asked = self._asked("search", queries)
-        by_block = self._each(nearest, [(asked, min(k, n)) for n in self._lengths])
+        by_block = self._each(kernels.nearest, [(asked, min(k, n)) for n in self._lengths])
         return self._least(by_block, k)
 
     def within(self, queries: Codes, radius: int) -> tuple[Ragged, Ragged]:
@@ -112,7 +113,7 @@ class HammingIndex(Parted):
         distances, numbers : Ragged (q) of (found,), int64
         """
         asked = self._asked("within", queries)
-        by_block = self._each(within, [(asked, radius)] * len(self._blocks))
+        by_block = self._each(kernels.within, [(asked, radius)] * len(self._blocks))
         distances, numbers, start = [], [], 0
         for (offsets, number, distance), length in zip(by_block, self._lengths, strict=True):
             numbers.append(Ragged(number + start, offsets))
@@ -148,16 +149,16 @@ class HammingIndex(Parted):
 
         blocks = self._blocks if self._threads is None else dask.compute(*self._blocks)
         whole = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, 1)
-        count, pairs, distances = near_pairs(whole, 8 * self.bytes, radius, most)
+        count = pairs.count(whole, 8 * self.bytes, radius)
         if count > most:
             raise DataError(
                 f"HammingIndex.duplicates: expected at most {most:,} pairs within {radius} bits, "
                 f"found {count:,}; take a smaller radius, or search for frequent codes "
                 "by within()"
             )
-        return pairs, distances
+        return pairs.pairs(whole, 8 * self.bytes, radius)
 
-    def _asked(self, method: str, queries: Codes) -> Words:
+    def _asked(self, method: str, queries: Codes) -> kernels.Words:
         queries = np.asarray(unmasked("HammingIndex", queries))
         _check(f"{method}: queries", queries)
         if queries.shape[1] != self.bytes:
@@ -165,7 +166,7 @@ class HammingIndex(Parted):
                 f"HammingIndex.{method}: expected queries of {self.bytes} bytes as the codes, found"
                 f" {queries.shape[1]}; make both by the same network"
             )
-        return planes(queries)
+        return kernels.planes(queries)
 
 
 def _check(name: str, codes: Any) -> None:
@@ -177,11 +178,11 @@ def _check(name: str, codes: Any) -> None:
         )
 
 
-def _planes(block: Codes) -> Words:
-    return planes(np.ascontiguousarray(unmasked("HammingIndex", block)))
+def _planes(block: Codes) -> kernels.Words:
+    return kernels.planes(np.ascontiguousarray(unmasked("HammingIndex", block)))
 
 
-def _length(block: Words) -> int:
+def _length(block: kernels.Words) -> int:
     return block.shape[1]
 
 

@@ -1,4 +1,4 @@
-"""Hamming distances by numpy: the nearest codes, those within a radius, and near pairs."""
+"""Hamming distances: the nearest codes, and duplicates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daskdl.search import codes as of_codes
+from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.kernels.search import duplicates, hamming
 
 
 def codes_of(n, size, seed, ties=False):
@@ -29,38 +30,36 @@ def all_distances(codes, queries):
 def test_the_nearest_codes_and_of_equal_ones_the_first(n, size, k, seed, ties):
     codes, queries = codes_of(n, size, seed, ties), codes_of(3, size, seed + 1, ties)
     k = min(k, n)
-    distances, numbers = of_codes.nearest(of_codes.planes(codes), of_codes.planes(queries), k)
+    distances, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(queries), k)
     expected = all_distances(codes, queries)
     order = np.argsort(expected, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(numbers, order)
     np.testing.assert_array_equal(distances, np.take_along_axis(expected, order, 1))
 
 
-@given(st.integers(0, 300), st.integers(0, 9), st.integers(0, 30))
-def test_all_codes_within_a_radius(n, count, radius):
-    codes, queries = codes_of(n, 4, 0), codes_of(count, 4, 1)
-    planes, asked = of_codes.planes(codes), of_codes.planes(queries)
-    offsets, near, distances = of_codes.within(planes, asked, radius)
-    assert len(offsets) == count + 1
-    for q, row in enumerate(all_distances(codes, queries)):
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_codes_on_threads(threads):
+    codes, queries = codes_of(70_001, 4, 0), codes_of(5, 4, 1)
+    planes, asked = hamming.planes(codes), hamming.planes(queries)
+    expected = all_distances(codes, queries)
+    with thread_budget(threads):
+        nearest, numbers = hamming.nearest(planes, asked, 300)
+        offsets, near, distances = hamming.within(planes, asked, 5)
+    order = np.argsort(expected, axis=1, kind="stable")[:, :300]
+    np.testing.assert_array_equal(numbers, order)
+    np.testing.assert_array_equal(nearest, np.take_along_axis(expected, order, 1))
+    for q, row in enumerate(expected):
         of_query = slice(offsets[q], offsets[q + 1])
-        np.testing.assert_array_equal(near[of_query], np.flatnonzero(row <= radius))
-        np.testing.assert_array_equal(distances[of_query], row[row <= radius])
-
-
-def test_blocks_do_not_change_results(monkeypatch):
-    planes, asked = of_codes.planes(codes_of(999, 16, 0)), of_codes.planes(codes_of(5, 16, 1))
-    whole = of_codes.nearest(planes, asked, 300)
-    monkeypatch.setattr(of_codes, "BLOCK", 100)
-    for one, other in zip(whole, of_codes.nearest(planes, asked, 300), strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(near[of_query], np.flatnonzero(row <= 5))
+        np.testing.assert_array_equal(distances[of_query], row[row <= 5])
 
 
 def test_codes_that_come_nearer_and_nearer_push_all_others_out():
     """The worst order: every code is a candidate."""
     steps = np.arange(256)[::-1]
     codes = np.packbits(np.arange(256)[None] < steps[:, None], axis=1)
-    distances, numbers = of_codes.nearest(of_codes.planes(codes), of_codes.planes(0 * codes[:1]), 7)
+    distances, numbers = hamming.nearest(hamming.planes(codes), hamming.planes(0 * codes[:1]), 7)
     assert distances.tolist() == [[*range(7)]]
     assert numbers.tolist() == [[255, 254, 253, 252, 251, 250, 249]]
 
@@ -78,14 +77,16 @@ def near_copies(n, size, seed):
 
 @pytest.mark.parametrize("size", [1, 2, 8, 9, 32, 40])
 @pytest.mark.parametrize("radius", [0, 1, 3, 12])
-def test_all_pairs(size, radius):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_pairs(size, radius, threads):
     codes = near_copies(1500 if radius == 0 else 300, size, radius)
     if size < 2:
         codes = codes[:200]
-    count, pairs, distances = of_codes.near_pairs(of_codes.planes(codes), 8 * size, radius, 10**6)
+    with thread_budget(threads):
+        pairs, distances = duplicates.pairs(hamming.planes(codes), 8 * size, radius)
+        count = duplicates.count(hamming.planes(codes), 8 * size, radius)
     all_ = np.bitwise_count(codes[None] ^ codes[:, None]).sum(2, dtype=np.int64)
     i, j = np.nonzero(np.triu(all_ <= radius, 1))
     np.testing.assert_array_equal(pairs, np.stack([i, j], 1))
     np.testing.assert_array_equal(distances, all_[i, j])
     assert count == len(i)
-    assert of_codes.near_pairs(of_codes.planes(codes), 8 * size, radius, 0)[0] == count

@@ -1,0 +1,1 @@
+"""Search in packed binary codes by Hamming distance."""
