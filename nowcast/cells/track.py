@@ -15,6 +15,7 @@ from nowcast.cells.motion import Past
 from nowcast.cells.outline import label_cells, rings
 from nowcast.rain.grid import Grid, mean_spacing
 from nowcast.rain.identity import path_of
+from nowcast.rain.store import in_order
 from nowcast.sums.between import motion_between
 
 Float = NDArray[np.float32]
@@ -124,7 +125,7 @@ def track_cells(
         raise SettingsError(f"saddle: expected a share between 0 and 1, found {saddle!r}")
     from scipy.ndimage import find_objects
 
-    where = path_of(rain)
+    where, rain = path_of(rain), in_order(rain)
     grid = Grid.from_dataset(rain, where=where)
     spacing_km = mean_spacing(rain, where) / 1000
     describe = _Describer(grid)

@@ -22,7 +22,7 @@ from nowcast.model.folder import step_for
 from nowcast.model.split import frames_ahead, minutes
 from nowcast.rain.grid import mean_spacing
 from nowcast.rain.identity import path_of
-from nowcast.rain.store import lead_step, time_step
+from nowcast.rain.store import check_rain, in_order, lead_step, time_step
 from nowcast.rain.texts import parse_utc, utc_text
 
 LATEST = "latest"
@@ -165,6 +165,8 @@ def _start(
     say: Callable[[str], None],
 ) -> _Start:
     """Return the start of `predict`; arguments and errors are its own."""
+    check_rain(rain, path_of(rain))
+    rain = in_order(rain)
     baseline: float | None = getattr(forecaster, "baseline", None)
     step = time_step(rain) if baseline is None else lead_step(rain)
     spacing = mean_spacing(rain, path_of(rain))

@@ -16,6 +16,9 @@ from daskdl.errors import DataError, SettingsError
 if TYPE_CHECKING:
     import xarray as xr
 
+#: Spellings of the unit of a store's rain.
+RATES = ("mm h-1", "mm/h", "mm h^-1", "mm hr-1")
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -126,6 +129,14 @@ class Grid:
             raise DataError(
                 f"{where}: expected a variable 'crs' with the attribute crs_wkt, found none; use a "
                 "store that nowcast ingest wrote"
+            )
+        rain = dataset.variables.get("rain_rate")
+        if rain is not None and (
+            rain.dims[-2:] != ("y", "x") or rain.attrs.get("units") not in RATES
+        ):
+            raise DataError(
+                f"{where}: expected rain_rate (..., y, x) in mm h-1, found {rain.dims} in "
+                f"{rain.attrs.get('units')}; transpose and convert it, with its units"
             )
         return cls.from_coordinates(crs, dataset["x"].values, dataset["y"].values, where=where)
 

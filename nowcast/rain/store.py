@@ -15,6 +15,7 @@ import xarray as xr
 
 from daskdl.errors import DaskdlError, DataError, type_and_line
 from daskdl.files import address_of, replacing
+from nowcast.rain.grid import RATES
 from nowcast.rain.identity import CHECKSUM, OneStore, checksum, path_of
 
 
@@ -75,7 +76,7 @@ def open_stored(path: str | os.PathLike[str]) -> xr.Dataset:
             dataset.encoding["source"] = str(path)
         else:
             dataset = xr.open_dataset(path, engine="h5netcdf")
-    _check(dataset, path)
+    check_rain(dataset, path)
     return dataset
 
 
@@ -111,7 +112,7 @@ def _open_remote(address: str) -> xr.Dataset:
             f"({type_and_line(error)}); give fsspec its access, such as FSSPEC_S3_ANON=true"
         ) from error
     dataset.encoding["source"] = address
-    _check(dataset, address)
+    check_rain(dataset, address)
     return dataset
 
 
@@ -142,7 +143,8 @@ def _of_a_chunk(error: BaseException) -> bool:
     return any(f.f_globals.get("__name__", "").startswith("zarr.codecs") for f, _ in frames)
 
 
-def _check(dataset: xr.Dataset, path: Path | str) -> None:
+def check_rain(dataset: xr.Dataset, path: object) -> None:
+    """Raise a DataError, which names ``path``, for a Dataset that is no rain store."""
     rain = dataset.variables.get("rain_rate")
     if rain is None or rain.dims != ("time", "y", "x"):
         described = "no such variable" if rain is None else f"dimensions {rain.dims}"
@@ -151,7 +153,7 @@ def _check(dataset: xr.Dataset, path: Path | str) -> None:
             "by nowcast ingest"
         )
     units = rain.attrs.get("units")
-    if units not in {"mm h-1", "mm/h", "mm h^-1", "mm hr-1"}:
+    if units not in RATES:
         raise DataError(
             f"{path}: expected rain_rate in mm h-1, found units {units!r}; "
             "convert it and write its units"

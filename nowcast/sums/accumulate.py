@@ -19,7 +19,7 @@ from daskdl.errors import DataError
 from nowcast.rain.cf import describe, history_line
 from nowcast.rain.grid import Grid, mean_spacing
 from nowcast.rain.identity import path_of
-from nowcast.rain.store import time_step
+from nowcast.rain.store import in_order, time_step
 from nowcast.sums.areas import Areas
 from nowcast.sums.between import mean_between, motion_between
 from nowcast.sums.dataset import sums_dataset
@@ -85,7 +85,7 @@ def sums(
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[xr.Dataset]:
     """Yield the sums of `accumulate` time by time; raise DataError if no window is observed."""
-    where = path_of(rain)
+    where, rain = path_of(rain), in_order(rain)
     grid = Grid.from_dataset(rain, where=where)
     places = None if areas is None else Areas.read(areas, grid)
     if rules.amounts and "rain_rate_members" not in rain:

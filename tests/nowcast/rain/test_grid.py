@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyproj
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nowcast
 from daskdl.errors import DataError, SettingsError
+from nowcast.forecasters import forecaster
+from nowcast.forecasters.predict import predict
 from nowcast.rain.grid import Grid
 from tests.nowcast.stores import rain_of
 
@@ -52,6 +55,30 @@ def test_a_grid_survives_a_dataset():
     assert Grid.from_dataset(rain_of(np.zeros((1, 7, 9)), [0], grid)).matches(grid)
 
 
+@pytest.mark.parametrize("change", ["axes", "units", "order"])
+def test_rain_in_another_form_is_refused_or_put_in_order(change):
+    """On a square grid, rain (time, x, y) would lie elsewhere without a word."""
+    grid = Grid.around(51.0, 5.0, size=(64, 64), spacing=1000.0)
+    frames = np.zeros((4, 64, 64), np.float32)
+    for k, frame in enumerate(frames):
+        frame[20:30, 10 + 4 * k : 20 + 4 * k] = 5
+    rain = rain_of(frames, [0, 5, 10, 15], grid)
+    changed = {
+        "axes": rain.transpose("time", "x", "y"),
+        "units": rain.assign(rain_rate=rain["rain_rate"].assign_attrs(units="dBZ")),
+        "order": rain.isel(time=[3, 1, 0, 2]),
+    }[change]
+    for made in (
+        lambda rain: [(cell.x_km, cell.speed_m_s) for cell in nowcast.track_cells(rain)],
+        lambda rain: predict(forecaster("extrapolation"), rain, lead_minutes=10)["rain_rate"],
+    ):
+        if change == "order":
+            np.testing.assert_array_equal(made(rain), made(changed))
+        else:
+            with pytest.raises(DataError, match=r"expected rain_rate .*found"):
+                made(changed)
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -71,8 +98,6 @@ def test_unequal_steps_are_refused_with_the_values():
 
 
 def test_a_dataset_without_projection_is_refused():
-    import xarray as xr
-
     with pytest.raises(DataError, match="expected a variable 'crs'"):
         Grid.from_dataset(xr.Dataset(coords={"x": [0.0, 1], "y": [0.0, 1]}))
 
