@@ -109,8 +109,8 @@ class Predictor:
         return type(self).__name__, self.token or id(self)
 
     def __sizeof__(self) -> int:  # Dask uses it to account for a worker's memory
-        held = (*(tensor.data for tensor in _tensors(self.model)), *constants_of(self.model))
-        return sum(getattr(array, "nbytes", 0) for array in held)
+        arrays = (*(tensor.data for tensor in _tensors(self.model)), *constants_of(self.model))
+        return sum(getattr(array, "nbytes", 0) for array in arrays)
 
     def snapshot(self) -> Predictor:
         """Return a predictor for sending, whose model later changes do not affect."""
