@@ -153,6 +153,8 @@ def test_a_script_reports_user_errors_as_the_programs_do(how, code, message, cap
 def test_an_interrupted_script_ends_by_the_signal_with_one_line(tmp_path):
     """So that a shell's loop around it ends too; a fit has a line of its own."""
     code = "import signal; from daskdl.console import script\n"
+    # Programs of a shell's background ignore the signal otherwise.
+    code += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
     code += "script(lambda: signal.raise_signal(signal.SIGINT))"
     (tmp_path / "demo.py").write_text(code)
     command = [sys.executable, str(tmp_path / "demo.py")]

@@ -1,4 +1,4 @@
-"""Attention of several heads, and masks as Keras 3 writes them, against numpy."""
+"""Attention of several heads, and masks of steps, against numpy and unmasked runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.daskdl.interop.keras.files import graph, h5
-from tests.daskdl.interop.keras.test_layers import w
+from tests.daskdl.interop.keras.files import graph, h5, keras, sequential
+from tests.daskdl.interop.keras.test_layers import CASES, w
 from tests.daskdl.interop.keras.test_reader import functional, tensor
 
 
@@ -51,18 +51,47 @@ def test_attention_of_several_heads(new):
 
 def test_masks_that_keras_3_writes():
     layers = [("s", "Reshape", {"target_shape": [-1, 3]}, ["x"]),
-              ("n", "NotEqual", {"name": "n"}, ["s"]),
+              ("n", "NotEqual", {"name": "n"}, ["s"]), ("m", "NotEqual", {"name": "m"}, ["s"]),
               ("k", "Any", {"name": "k", "axis": -1, "keepdims": False}, ["n"]),
+              ("l", "Any", {"name": "l", "axis": -1, "keepdims": False}, ["m"]),
               ("o", "LogicalOr", {"name": "o"}, ["k"]),
-              ("y", "GlobalAveragePooling1D", {}, ["s"])]  # fmt: skip
+              ("a", "GlobalAveragePooling1D", {}, ["s"]),
+              ("b", "GlobalAveragePooling1D", {}, ["s"]),
+              ("y", "Concatenate", {"axis": -1}, ["a", "b"])]  # fmt: skip
     config = functional(layers)
     nodes = {one["name"]: one["inbound_nodes"] for one in config["config"]["layers"]}
     nodes["n"][0] = {"args": [tensor("s"), -1.0], "kwargs": {}}
-    nodes["o"][0] = {"args": [tensor("k"), tensor("k")], "kwargs": {}}
-    nodes["y"][0] = {"args": [tensor("s")], "kwargs": {"mask": tensor("o")}}
+    nodes["m"][0] = {"args": [tensor("s"), -2], "kwargs": {}}
+    nodes["o"][0] = {"args": [tensor("k"), tensor("l")], "kwargs": {}}
+    nodes["a"][0] = {"args": [tensor("s")], "kwargs": {"mask": tensor("k")}}
+    nodes["b"][0] = {"args": [tensor("s")], "kwargs": {"mask": tensor("o")}}
     x = w(2, 4, 5, 3)
-    x[0, 1, 2:] = x[1, 0, 0] = -1
+    x[0, 1, 2:] = x[1, 0, 0] = x[1, 2, 2, 0] = -1
     s = x.reshape(2, 20, 3)
     counted = (s != -1).any(-1)
-    right = [a[c].mean(0) for a, c in zip(s, counted, strict=True)]
+    right = [[*a[c].mean(0), *a.mean(0)] for a, c in zip(s, counted, strict=True)]
     np.testing.assert_allclose(graph(h5(config, {}))(x).data, right, atol=1e-6)
+
+
+TEXTS = np.array([[0, 0, 1, 2, 0, 1], [2, 1, 1, 0, 0, 0]], "f4")
+
+
+def net_of(name):
+    """Return the network of a case, for texts of any length."""
+    layers, arrays, _ = CASES[name]
+    return graph(keras(sequential(layers, (None,)), {f"l{i}": a for i, a in enumerate(arrays)}))
+
+
+@pytest.mark.parametrize("name", ["steps of a mask", "both directions of a mask", "mean of a mask"])
+def test_masked_steps_change_no_result(name):
+    net = net_of(name)
+    for text, y in zip(TEXTS, net(TEXTS).data, strict=True):
+        np.testing.assert_allclose(y, net(text[None, text != 0]).data[0], atol=1e-6)
+
+
+def test_masked_steps_have_the_state_before_them():
+    y = net_of("states of masked steps")(TEXTS).data
+    assert not y[0, :2].any()
+    assert y[0, 2:].any(-1).all()
+    np.testing.assert_array_equal(y[0, 4], y[0, 3])
+    np.testing.assert_array_equal(y[1, 3:], y[1, [2, 2, 2]])
