@@ -73,6 +73,9 @@ def ingest(
             "'auto' by what else the file has."
         ),
     ] = "auto",
+    moment: Annotated[
+        str | None, typer.Option(help="Moment of volumes, such as TH; by default DBZH or its kin.")
+    ] = None,
     mosaic: Annotated[
         str | None,
         typer.Option(

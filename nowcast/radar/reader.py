@@ -163,6 +163,6 @@ def usable(
         raise DataError(
             f"{', '.join(str(path) for path in paths)}: expected a sweep with reflectivity "
             f"({moment or 'DBZH'}), found {len(sweeps)} sweeps without"
-            "; name the moment to read, such as TH"
+            "; name the moment to read, such as --moment TH"
         )
     return lowest

@@ -6,6 +6,8 @@ import io
 import json
 import sys
 
+import h5py
+import numpy as np
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -16,8 +18,10 @@ from nowcast.cli import app
 from nowcast.commands import talk
 from nowcast.commands.arguments import lead_minutes, numbers
 from nowcast.live.office import Office, initial, plain, schema
+from nowcast.rain.store import open_stored
 from nowcast.simulate import simulate
 from nowcast.simulate.radar import Radar
+from tests.nowcast.radar.odim_file import write_sweep
 
 
 @pytest.mark.parametrize(
@@ -164,3 +168,16 @@ def test_options_override_the_file_of_a_watch(tmp_path):
     assert "hidden" not in text
     resolved = Office.model_validate(yaml.safe_load(text))
     assert (resolved.keep, resolved.lead, resolved.ingest.size) == (360, 20, (32, 32))
+
+
+@pytest.mark.slow
+def test_ingest_reads_the_moment_that_is_named(tmp_path):
+    with h5py.File(write_sweep(tmp_path / "a.h5"), "a") as file:
+        file["dataset1/data1/what"].attrs["quantity"] = np.bytes_("ZH")
+    out = tmp_path / "rain.zarr"
+    command = ["ingest", str(tmp_path / "a.h5"), "--out", str(out), "--size", "40"]
+    without = CliRunner().invoke(app, [*command, "--workers", "1"])
+    assert "name the moment to read, such as --moment TH" in str(without.exception)
+    done = CliRunner().invoke(app, [*command, "--workers", "1", "--moment", "ZH"])
+    assert done.exit_code == 0
+    assert open_stored(out)["rain_rate"].max() > 1
