@@ -1,4 +1,4 @@
-"""What a stream says of its speed, from the reports of its sessions."""
+"""The speed that a stream reports is counted over the last seconds."""
 
 from __future__ import annotations
 
