@@ -257,7 +257,7 @@ class TorchModule(TorchState):
 
 
 def _plain_attributes(module: Any) -> dict[str, Any]:
-    """Return numbers and texts in attributes of all parts, and marks of tensors' numbers."""
+    """Return the numbers and texts of all parts, versions of constants, hashes of parameters."""
     attributes: dict[str, Any] = {}
     for path, part in module.named_modules():
         constants = {name: part._buffers[name] for name in part._non_persistent_buffers_set}

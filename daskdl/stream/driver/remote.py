@@ -91,7 +91,8 @@ class RemoteSession:
     def over(self, there: set[str]) -> bool:
         """Return whether it has ended, and read its last report; ``there`` are all workers.
 
-        One whose worker has left works on until that has closed, while Dask runs its task again.
+        A session whose worker has left works until the worker closes; its future tells nothing of
+        it then, since Dask runs the task again elsewhere.
         """
         if self.spec.address not in there:
             return not self._answers or time.monotonic() - self.heard > GONE

@@ -120,7 +120,7 @@ def _times(
             "expected a time of the rain with standard_name 'time', found none"
             "; give the time that name"
         )
-    # One along the rain's axes comes before a single time, such as an archive's first one.
+    # A time along the rain's axes comes before a single one, such as the first of an archive.
     time = max(of_rain, key=lambda variable: bool(set(variable.dims) & set(rain.dims)))
     known = (*time.dims, *(axis.name for axis in _axes(dataset, rain)))
     several = [f"{n} {dim}" for dim, n in rain.sizes.items() if n > 1 and dim not in known]
