@@ -1,7 +1,7 @@
 """Write into docs/architecture.md the rooms of daskdl and nowcast, and which imports which.
 
-Usage: python -m ci.architecture [--check]; --check writes nothing, and fails if the drawing or the
-page is out of date. A room is a folder or a file right below a package. The tables of the page get
+Usage: python -m ci.architecture [--check]; --check writes nothing, and fails if a drawing or a
+table is out of date. A room is a folder or a file right below a package. The tables of the page get
 a row for a new room, with the first line of its docstring, in the order of pyproject.toml.
 """
 
@@ -22,6 +22,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 Graph = dict[str, set[str]]
 #: Fill and edge of the boxes of a package.
 COLOURS = {"daskdl": ("#dbe9f6", "#3b6ea5"), "nowcast": ("#dff0d8", "#4c8c3f")}
+#: Rooms without a box: most others import them.
+BELOW = {"compat", "console", "errors", "files", "names", "signals", "upper", "version"}
 
 
 def room_of(name: str) -> str | None:
@@ -61,14 +63,17 @@ def without_implied(graph: Graph) -> Graph:
     }
 
 
-def drawing(graph: Graph) -> str:
-    """Return the drawing of a graph of rooms: text of Mermaid, which GitHub and the site draw."""
+def drawing(graph: Graph, package: str) -> str:
+    """Return the drawing of a package's rooms and those that they import, as text of Mermaid."""
+    drawn = {room for room in graph if room.split(".")[1] not in BELOW}
+    arrows = without_implied({room: graph[room] & drawn for room in drawn})
+    arrows = {room: to for room, to in sorted(arrows.items()) if room.startswith(f"{package}.")}
     lines = ["flowchart TD"]
-    for package, (fill, edge) in COLOURS.items():
-        lines.append(f"  classDef {package} fill:{fill},stroke:{edge},color:black")
-        own = sorted(room for room in graph if room.startswith(f"{package}."))
-        lines += [f"  {_id(room)}[{room.split('.')[1]}]:::{package}" for room in own]
-    for room, targets in sorted(without_implied(graph).items()):
+    for name, (fill, edge) in COLOURS.items():
+        boxes = sorted(room for room in {*arrows}.union(*arrows.values()) if room.startswith(name))
+        lines.append(f"  classDef {name} fill:{fill},stroke:{edge},color:black")
+        lines += [f"  {_id(room)}[{room.split('.')[1]}]:::{name}" for room in boxes]
+    for room, targets in arrows.items():
         lines += [f"  {_id(room)} --> {_id(target)}" for target in sorted(targets)]
     return "\n".join(lines)
 
@@ -77,10 +82,14 @@ def _id(room: str) -> str:
     return room.replace(".", "_")  # with its package: "end" alone would end the drawing
 
 
-def with_drawing(page: str, graph: Graph) -> str:
-    """Return the page with the drawing of a graph."""
-    before, rest = page.split("```mermaid\n", 1)
-    return f"{before}```mermaid\n{drawing(graph)}\n```{rest.split('```', 1)[1]}"
+def with_drawings(page: str, graph: Graph) -> str:
+    """Return the page with a drawing of each package."""
+    before, *rests = page.split("```mermaid\n")
+    parts = [
+        f"{drawing(graph, package)}\n```{rest.split('```', 1)[1]}"
+        for package, rest in zip(COLOURS, rests, strict=True)
+    ]
+    return "```mermaid\n".join([before, *parts])
 
 
 def with_rooms(page: str, root: Path = ROOT) -> str:
@@ -106,8 +115,8 @@ def _row(package: Path, name: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the drawing and the tables, or compare with them."""
-    page = with_drawing(with_rooms(PAGE.read_text(encoding="utf-8")), rooms())
+    """Write the drawings and the tables, or compare with them."""
+    page = with_drawings(with_rooms(PAGE.read_text(encoding="utf-8")), rooms())
     return write_or_check({PAGE: page}, arguments, "python -m ci.architecture")
 
 

@@ -1,4 +1,4 @@
-"""The drawing of the rooms follows the imports, and the pages name files that exist."""
+"""The drawings of the rooms follow the imports, and the pages name files that exist."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_drawing_is_what_the_imports_make() -> None:
+def test_the_drawings_are_what_the_imports_make() -> None:
     assert architecture.main(["--check"]) == 0, "run python -m ci.architecture and commit it"
 
 
@@ -40,18 +40,21 @@ def test_imports_are_found_anywhere_in_a_room(project: Path) -> None:
     assert architecture.without_implied(imports)["daskdl.a"] == {"daskdl.b"}
 
 
-def test_the_drawing_has_a_box_for_every_room_and_the_arrows_that_no_others_imply(
-    project: Path,
-) -> None:
-    before = "Before\n```mermaid\nold\n```\nAfter\n"
-    page = architecture.with_drawing(before, architecture.rooms(project))
-    assert page.startswith("Before\n```mermaid\nflowchart TD\n")
-    assert page.endswith("\n```\nAfter\n")
-    assert re.findall(r"(\w+)\[(\w+)\]:::daskdl", page) == [
-        ("daskdl_a", "a"), ("daskdl_b", "b"), ("daskdl_c", "c")
-    ]  # fmt: skip
+def test_each_package_has_a_drawing_of_the_arrows_that_no_others_imply(project: Path) -> None:
+    graph = architecture.rooms(project)
+    graph["daskdl.c"] = {"daskdl.errors"}
+    graph |= {"daskdl.errors": set(), "nowcast.d": {"daskdl.b", "daskdl.c"}}
+    before = "Before\n```mermaid\nold\n```\nBetween\n```mermaid\n```\nAfter\n"
+    page = architecture.with_drawings(before, graph)
+    daskdl, nowcast = page.split("\n```\nBetween\n")
+    assert daskdl.startswith("Before\n```mermaid\nflowchart TD\n")
+    assert nowcast.startswith("```mermaid\nflowchart TD\n")
+    assert nowcast.endswith("\n```\nAfter\n")
+    boxes = re.compile(r"(\w+)\[(\w+)\]:::(\w+)")
+    assert boxes.findall(daskdl) == [(f"daskdl_{room}", room, "daskdl") for room in "abc"]
+    assert boxes.findall(nowcast) == [("daskdl_b", "b", "daskdl"), ("nowcast_d", "d", "nowcast")]
     assert re.findall(r"(\w+) --> (\w+)", page) == [
-        ("daskdl_a", "daskdl_b"), ("daskdl_b", "daskdl_c")
+        ("daskdl_a", "daskdl_b"), ("daskdl_b", "daskdl_c"), ("nowcast_d", "daskdl_b")
     ]  # fmt: skip
 
 
