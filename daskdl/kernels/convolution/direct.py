@@ -227,7 +227,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, finish, which, start,
                     panel, to = from_panels + j * panel_bytes, target + group * ROWS * 8
                     offset, more = j * COLUMNS * size if whole else 0, s > 0 or (add and whole)
                     if finish is not None and s + number == segments:
-                        _multiply_and_end(
+                        multiply_last(
                             x, entry, number, size, panel, COLUMNS * size,
                             at_targets + group * ROWS * 8, j * COLUMNS * size, more, to, offset, y,
                             first_filter, finish, filters - j * COLUMNS,
@@ -249,7 +249,7 @@ def _sums(x, offsets, panels, y, plan, slices, add, rooms, finish, which, start,
 
 
 @jit
-def _multiply_and_end(
+def multiply_last(
     x, entry, segments, size, panel, line, to, offset, more, source, source_offset, y,
     first_filter, finish, columns,
 ):  # fmt: skip

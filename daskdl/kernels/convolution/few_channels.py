@@ -13,8 +13,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from daskdl.kernels.convolution.direct import multiply_last
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.products.finish import Finish, limited
+from daskdl.kernels.products.finish import Finish
 from daskdl.kernels.products.microkernel import (
     COLUMNS,
     DEPTH,
@@ -27,11 +28,8 @@ from daskdl.kernels.products.microkernel import (
     keep,
     multiply,
     multiply_few,
-    multiply_finished,
 )
 from daskdl.kernels.products.packed import packed
-from daskdl.kernels.products.pointwise import in_slices, soon
-from daskdl.kernels.products.tall import TALL
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
@@ -44,8 +42,6 @@ Array = NDArray[np.floating]
 FEW, LONG = 16, 800
 #: Windows that are computed together.
 WINDOWS = 16 * ROWS
-#: Windows that are copied together, to be multiplied in tall blocks.
-TALL_WINDOWS = 8 * TALL
 #: Windows that are summed together: their gradients to a panel of filters fit a part of L1.
 TOGETHER = 192
 #: Parts of the sums for gradients to the weights, for the same bits with any number of threads.
@@ -72,18 +68,9 @@ def panels_of(weight: Array) -> Array:
 def forward_packed(x: Array, panels: Array, geometry: Geometry, y: Array, finish: Finish) -> None:
     """Write the convolution with weights of :func:`panels_of` to y, and finish it.
 
-    Windows are copied and multiplied in tall blocks if each sum is computed in one go; for a single
-    panel copying takes as long as it saves. ``x`` may have any memory order.
+    ``x`` may have any memory order.
     """
-    if panels.shape[1] > DEPTH or y.shape[3] == COLUMNS:
-        _run(x, panels, geometry, y, False, finish)
-        return
-    image, plan = _padded(x, geometry, y.shape[1:3])
-    results = y.reshape(-1, y.shape[3])
-    windows = scratch("windows", (threads(), TALL_WINDOWS, _width(panels.shape[1])), x.dtype)
-    finish = finish._replace(residual=finish.residual.reshape(results.shape))
-    blocks, work = -(-len(results) // TALL_WINDOWS), 2.0 * panels.size * TALL_WINDOWS
-    over_range(_by_windows, blocks, least_of(work), image, plan, panels, results, finish, windows)
+    _run(x, panels, geometry, y, False, finish)
 
 
 def _run(x, panels, geometry, y, add, finish):
@@ -174,21 +161,6 @@ def _pad(planes, image, top, left, which, start, stop):
 
 
 @jit
-def _by_windows(image, plan, panels, y, finish, windows, which, start, stop):
-    """Compute the blocks ``start`` to ``stop`` of windows."""
-    room, cuts = windows[which], np.array([0, panels.shape[1]])
-    row = room.shape[1] * room.itemsize
-    for block in range(start, stop):
-        first = block * TALL_WINDOWS
-        last = min(first + TALL_WINDOWS, y.shape[0])
-        _gather(image, plan, first, last - first, room)
-        ahead = soon(address(room), 0, y, finish, last, min(last + TALL_WINDOWS, y.shape[0]))
-        in_slices(
-            room, address(room), row, cuts, panels, y, finish, first, last, 0, len(panels), ahead
-        )
-
-
-@jit
 def _gather(image, plan, first, count, windows):
     """Copy windows from ``first`` on, by ``COLUMNS`` numbers; the next copy overwrites the rest."""
     rows, columns, whole, down, across, line, kernel_rows, run = plan
@@ -250,14 +222,15 @@ def _forward(image, plan, panels, y, add, finish, which, start, stop):
                 full = remaining >= COLUMNS
                 panel = address(panels) + j * panels.shape[1] * line_of_b
                 target, offset = (at_places, j * line_of_b) if full else (at_spares, 0)
-                adds = more and full
+                adds = more and (full or finish is not None)
                 for group in range(-(-count // ROWS)):
                     entry = at_table + (group * row + r * SEGMENT) * 8
                     to = target + group * ROWS * 8
-                    if finish is not None and full and r + segments == kernel_rows:
-                        multiply_finished(
-                            image, entry, segments, size, panel, line_of_b, to, offset, adds,
-                            count - group * ROWS <= FEW_ROWS, y, finish,
+                    if finish is not None and r + segments == kernel_rows:
+                        multiply_last(
+                            image, entry, segments, size, panel, line_of_b,
+                            at_places + group * ROWS * 8, j * line_of_b, adds, to, offset, y, 0,
+                            finish, remaining,
                         )  # fmt: skip
                     elif count - group * ROWS <= FEW_ROWS:
                         multiply_few(
@@ -267,18 +240,12 @@ def _forward(image, plan, panels, y, add, finish, which, start, stop):
                         multiply(
                             image, entry, segments, size, panel, line_of_b, to, offset, adds
                         )  # fmt: skip
-                if not full:
+                if not full and finish is None:
                     for i in range(count):
                         for k in range(remaining):
                             # A plain 0 would make these sums float64, unlike a full panel's.
                             old = y[first + i, j * COLUMNS + k] if more else y.dtype.type(0)
-                            value = old + spare[i, k]
-                            if finish is not None and r + segments == kernel_rows:
-                                value += finish[0][j * COLUMNS + k]
-                                if address(finish[1]) != address(y):
-                                    value += finish[1][first + i, j * COLUMNS + k]
-                                value = limited(value, finish[2][0], finish[2][1])
-                            y[first + i, j * COLUMNS + k] = value
+                            y[first + i, j * COLUMNS + k] = old + spare[i, k]
 
 
 @jit

@@ -180,7 +180,7 @@ def product_of(
 
 multiply, multiply_and_end = product_of(ROWS), product_of(ROWS, True)
 #: For a last block of at most ``FEW_ROWS`` rows.
-multiply_few, multiply_few_and_end = product_of(FEW_ROWS), product_of(FEW_ROWS, True)
+multiply_few = product_of(FEW_ROWS)
 #: For a single row, as in each step of a sequence of one sample.
 multiply_one = product_of(1)
 #: For a last panel of at most ``LANES`` columns.
@@ -242,25 +242,6 @@ def address(array):
     freed, and another thread may get its memory. See :func:`keep`.
     """
     return np.intp(array.ctypes.data)
-
-
-@jit
-def multiply_finished(
-    like, table, segments, a_step, b, b_step, target, offset, add, few, y, finish
-):  # fmt: skip
-    """Compute the last product of a whole panel, of ``few`` rows or more, and finish it in y."""
-    bias, residual = address(finish[0]) + offset, address(finish[1]) - address(y)
-    low, high = finish[2][0], finish[2][1]
-    if few:
-        multiply_few_and_end(
-            like, table, segments, a_step, b, b_step, target, offset, add, target, offset, bias,
-            residual, low, high, COLUMNS,
-        )  # fmt: skip
-    else:
-        multiply_and_end(
-            like, table, segments, a_step, b, b_step, target, offset, add, target, offset, bias,
-            residual, low, high, COLUMNS,
-        )  # fmt: skip
 
 
 @jit
