@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from daskdl.cluster.processors import precision_on
 from daskdl.cluster.settings import setting
 from daskdl.data import SampleSet
 from daskdl.data.nested import is_nested
-from daskdl.errors import DaskdlError, DataError, SettingsError, ShapeError
+from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import each, parts_of
 from daskdl.nn.quantized import float_precision
@@ -25,6 +25,7 @@ from daskdl.predict.kept import held_by_workers, predictor_of
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.sampleset import by_workers, is_here, of_samples
 from daskdl.predict.scenes import predict_scene
+from daskdl.predict.scenes.windows import result_of_large
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -37,12 +38,6 @@ Shape = tuple[int, ...]
 
 #: Most bytes of a sample that is tried as a whole before the prediction.
 LARGE = 32_000_000
-#: Step between the lengths that are tried, a multiple of the usual strides 2 to 6, 8, 10, 12, ...
-PERIOD = 480
-#: Step for the axes that stay thin meanwhile.
-THIN = 96
-#: Lengths tried along each axis: four reveal a stride that does not divide ``PERIOD``.
-TRIED = 4
 
 
 def predict(
@@ -158,7 +153,7 @@ def _tried(predictor: Predictor, shape: tuple[int, ...], dtype: Any) -> tuple[Pr
     """Return a predictor with a batch size, and a result (n, ...) for samples of this shape."""
     few = (predictor.few, *shape)
     if np.prod(shape) * dtype.itemsize >= LARGE:
-        result = result_of_large(lambda x: partitions.only(predictor.tried(x)[1]), few, dtype)
+        result = result_of_large(predictor, shape, dtype)
         if result is not None:
             return predictor.in_batches(predictor.batch_size or predictor.few), result
     predictor, parts = predictor.tried(np.zeros(few, dtype))
@@ -235,43 +230,3 @@ def of_dataset(predictor: Predictor, data: xr.Dataset, dims: Sequence[str] | Non
             "; choose one by data[['name']]"
         )
     return of_dataarray(predictor, data["x" if "x" in names else names[0]], dims).to_dataset()
-
-
-def result_of_large(passed: Callable[[Array], Array], shape: Shape, dtype: Any) -> Array | None:
-    """Return an empty result (0, ...) for samples too large to try; None if it is not certain.
-
-    Strips of a few lengths, equal to the whole modulo ``PERIOD``, pass through the model. If the
-    result grows linearly with them along each axis, it is known for any length. ``passed`` returns
-    the results of samples (n, ...) of this dtype; ``shape`` is the samples' shape, with channels
-    last.
-    """
-    thin, long = list(shape), {}
-    for axis, n in list(enumerate(shape))[1:-1]:
-        if n >= PERIOD * (TRIED + 1):
-            thin[axis] = THIN + n % THIN
-            long[axis] = [THIN + (n - THIN) % PERIOD + PERIOD * i for i in range(TRIED)]
-    if not long:
-        return None
-
-    def result(lengths: dict[int, int]) -> Array:
-        return passed(np.zeros([lengths.get(a, n) for a, n in enumerate(thin)], dtype))
-
-    try:
-        base = result({})
-        whole, joint, origin = [*base.shape], {}, np.array(base.shape)
-        sums = origin.copy()
-        for axis, lengths in long.items():
-            strips = np.array([result({axis: n}).shape for n in lengths])
-            growth = np.diff(strips, axis=0)
-            if (growth != growth[0]).any():
-                return None
-            at_end = strips[0] + growth[0] * ((shape[axis] - lengths[0]) // PERIOD)
-            whole = [w + int(e - o) for w, e, o in zip(whole, at_end, origin, strict=True)]
-            joint[axis] = lengths[1]
-            sums += strips[1] - origin
-        # If axes are joined, as in tokens of patches, the growth along one depends on the others.
-        if len(joint) > 1 and tuple(sums) != result(joint).shape:
-            return None
-    except (DaskdlError, ValueError, RuntimeError, IndexError, TypeError):
-        return None  # a model for samples of this size alone
-    return np.empty((0, *whole[1:]), base.dtype)

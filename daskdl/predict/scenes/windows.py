@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from daskdl.errors import SettingsError, ShapeError
+from daskdl.errors import DaskdlError, SettingsError, ShapeError
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.scenes.reach import Reach
 from daskdl.predict.scenes.rules import reach_of
@@ -18,6 +18,8 @@ Array = NDArray[Any]
 
 #: Cells along an axis of the small image whose pass shows the network's reach.
 PROBE = 192
+#: How many times larger than such an image a sample is whose result is derived from one.
+SMALLER = 4
 
 
 class Window(NamedTuple):
@@ -84,20 +86,7 @@ def exact_axes(
     ``exact`` means to the last bit. Windows of a ``padded`` scene include margins around it, which
     have no results; the second value is the margins' cells along each axis.
     """
-    # Two passes: the first one's steps decide how long an image must be to have the borders of the
-    # scene. And never the scene's own length, or resizing to one fixed size would not be noticed.
-    probe = tuple(n + 64 if n < PROBE else like_length(n, 64, PROBE) for n in lengths)
-    first = reach_of(predictor, probe, channels, dtype, exact)
-    probe = tuple(
-        like_length(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
-    )
-    reaches = reach_of(predictor, probe, channels, dtype, exact)
-    for one, other in zip(first, reaches, strict=True):
-        if one.scale != other.scale or one.step != other.step:
-            raise SettingsError(
-                "predict, overlap: expected a network that does the same at every size of image, "
-                f"found {type(predictor.model).__name__}, which does not; give overlap=n"
-            )
+    reaches, probe = _reaches(predictor, lengths, channels, dtype, exact)
     margins = [reach.margin if padded else 0 for reach in reaches]
     if any(margins):
         wide = tuple(n + 2 * m for n, m in zip(lengths, margins, strict=True))
@@ -112,6 +101,45 @@ def exact_axes(
         )
     ]
     return axes, margins
+
+
+def _reaches(
+    predictor: Predictor, lengths: tuple[int, ...], channels: int, dtype: Any, exact: bool
+) -> tuple[tuple[Reach, ...], tuple[int, ...]]:
+    """Return the reach along each axis of an image, and the lengths of the image that showed it."""
+    # Two passes: the first one's steps decide how long an image must be to have the borders of the
+    # scene. And never the scene's own length, or resizing to one fixed size would not be noticed.
+    probe = tuple(n + 64 if n < PROBE else like_length(n, 64, PROBE) for n in lengths)
+    first = reach_of(predictor, probe, channels, dtype, exact)
+    probe = tuple(
+        like_length(n, r.step, max(PROBE, r.least)) for n, r in zip(lengths, first, strict=True)
+    )
+    reaches = reach_of(predictor, probe, channels, dtype, exact)
+    for one, other in zip(first, reaches, strict=True):
+        if one.scale != other.scale or one.step != other.step:
+            raise SettingsError(
+                "predict, overlap: expected a network that does the same at every size of image, "
+                f"found {type(predictor.model).__name__}, which does not; give overlap=n"
+            )
+    return reaches, probe
+
+
+def result_of_large(predictor: Predictor, shape: tuple[int, ...], dtype: Any) -> Array | None:
+    """Return an empty result (0, ...) for samples (..., channels) that are too large to try.
+
+    None if the images that show it are hardly smaller, or if the network's results see more than a
+    window of the sample.
+    """
+    *lengths, channels = shape
+    if math.prod(lengths) < SMALLER * (PROBE + 64) ** len(lengths):
+        return None
+    try:
+        reaches, probe = _reaches(predictor, tuple(lengths), channels, dtype, exact=False)
+        like = predictor(np.zeros((1, *probe, channels), dtype))
+    except (DaskdlError, ValueError):  # also a network for samples of this size alone
+        return None
+    sizes = [reach.of(n, m) for reach, n, m in zip(reaches, lengths, probe, strict=True)]
+    return np.empty((0, *sizes, *like.shape[1 + len(sizes) :]), like.dtype)
 
 
 def like_length(n: int, step: int, least: int) -> int:
