@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskdl.errors import ShapeError
+from daskdl.errors import DataError, ShapeError
+
+#: Kinds of dtypes that numpy joins without a loss.
+_KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("SUT", "text")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,14 +123,32 @@ class Ragged:
         return result
 
 
+def common_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a dtype for values of all; a DataError for numbers together with texts or times.
+
+    numpy would make texts of such numbers, or lengths of time.
+    """
+    kinds = {_KINDS.get(dtype.kind, dtype.kind) for dtype in dtypes} - {"O"}
+    if len(kinds) > 1:
+        raise DataError(
+            "SampleSet: expected values of one kind in all partitions, found "
+            f"{' and '.join(sorted(map(str, dtypes)))}; make them alike where they come from"
+        )
+    return np.result_type(*dtypes)
+
+
 def concatenated(columns: Sequence[Any]) -> Any:
     """Join columns; the result is ragged if one of them is, or if widths differ."""
+    columns = [c for c in columns if len(c)] or columns[:1]  # an empty one may not know its dtype
+    common_dtype(
+        *({c.dtype for c in columns if getattr(c, "values", c).size} or [columns[0].dtype])
+    )
     ragged = any(isinstance(column, Ragged) for column in columns)
     if not ragged and len({column.shape[1:2] for column in columns}) == 1:
         return np.concatenate(columns)
     columns = list(map(Ragged.from_array, columns))
     values = [c.values for c in columns]
-    filled = [v for v in values if len(v)] or values[:1]  # an empty one may not know its dtype
+    filled = [v for v in values if len(v)] or values[:1]
     lengths = np.concatenate([c.lengths for c in columns])
     return Ragged(np.concatenate(filled), np.concatenate([[0], np.cumsum(lengths)]))
 
@@ -156,5 +177,5 @@ def stacked(values: Sequence[Any]) -> Any:
     raise ShapeError(
         "expected values of one shape, or sequences that differ in length alone, found shapes "
         + " and ".join(map(str, sorted(shapes)[:4]))
-        + "; pad or crop them to one shape first"
+        + "; fill missing ones, and pad or crop all to one shape first"
     )

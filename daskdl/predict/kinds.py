@@ -127,6 +127,7 @@ def _lazily(predictor: Predictor) -> Predictor:
 def of_array(predictor: Predictor, x: da.Array) -> da.Array:
     """Return the results of a dask Array (N, ...), in the same chunks along its first axis."""
     import dask.array as da
+    from dask.base import tokenize
 
     if not x.ndim or any(np.isnan(n) for n in x.shape[1:]):
         raise DataError(
@@ -135,17 +136,18 @@ def of_array(predictor: Predictor, x: da.Array) -> da.Array:
         )
     whole = x.rechunk(dict.fromkeys(range(1, x.ndim), -1))
     predictor, one = _tried(predictor, x.shape[1:], x.dtype)
+    weights, shape = held_by_workers(predictor), one.shape[1:]
     return da.map_blocks(
         partitions.of_chunk,
         whole,
-        held_by_workers(predictor),
-        one.shape[1:],
-        chunks=(whole.chunks[0], *((n,) for n in one.shape[1:])),
+        weights,
+        shape,
+        chunks=(whole.chunks[0], *((n,) for n in shape)),
         drop_axis=list(range(1, x.ndim)),
         new_axis=list(range(1, one.ndim)),
         meta=one[:0],
-        name=None,
-        token="predict",
+        # Before 2025.9 dask adds another hash to the name, and warns of its argument token.
+        name=f"predict-{tokenize(whole.name, weights.key, shape)}",
     )
 
 

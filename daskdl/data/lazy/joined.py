@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskdl.data.lazy.derived import Derived, part_of
 from daskdl.data.partition import Batch, Indices, Partition
-from daskdl.data.ragged import Ragged, concatenated
+from daskdl.data.ragged import Ragged, common_dtype, concatenated
 from daskdl.data.recipe import Recipe
 
 
@@ -54,7 +54,7 @@ class JoinedPartition(Partition):
                     self._ragged.add(name)
                 else:
                     known = self._dtypes.get(name, values.dtype)
-                    self._dtypes[name] = np.result_type(known, values.dtype)
+                    self._dtypes[name] = common_dtype(known, values.dtype)
 
     @property
     def nbytes(self) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +14,12 @@ from daskdl.data.lazy.counting import Uncounted
 from daskdl.data.lazy.derived import Loaded
 from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.nested import flat
-from daskdl.data.ragged import stacked
+from daskdl.data.ragged import Ragged, stacked
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.tabular.encoder import TableEncoder
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError, SettingsError, ShapeError
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
@@ -81,7 +83,7 @@ class Columns:
         """Return the partition."""
         self.check(frame.columns)
         by_name = {
-            name: _column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
+            name: self._column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
             for name, f in self.fields.items()
             if name not in self.decode
         }
@@ -96,19 +98,26 @@ class Columns:
         both = {**{n: column[good] for n, column in by_name.items()}, **decoded.arrays}
         return Arrays({name: both[name] for name in self.fields}, decoded.bad)
 
+    def _column(self, series: Any) -> Any:
+        try:
+            return _column(series)
+        except ShapeError as error:
+            raise ShapeError(f"{self.name}, column {series.name!r}: {error}") from error
+
     def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
-        values = [_column(frame[column]) for column in columns]
+        values = [self._column(frame[column]) for column in columns]
         # In an array with lengths of time, numpy takes whole numbers for microseconds.
         mixed = len({value.dtype.kind in "biufc" or value.dtype.kind for value in values}) > 1
         try:
-            if not mixed:
+            if not mixed and not any(isinstance(value, Ragged) for value in values):
                 return np.stack(values, axis=-1)
-        except TypeError:  # of words, which numpy does not stack
+        except (TypeError, ValueError):  # of words, which numpy does not stack, or other shapes
             pass
         kinds = {column: str(frame[column].dtype) for column in columns}
         raise DataError(
-            f"{self.name}: expected columns that stand side by side to be of one kind, found "
-            f"{kinds}; make numbers of words and times first, for instance by pandas.get_dummies"
+            f"{self.name}: expected columns that stand side by side to be of one kind and shape, "
+            f"found {kinds}; make numbers of words and times first, for instance by "
+            "pandas.get_dummies, and give lists a name each, as in x=('words', 'tags')"
         )
 
     def _decoded(self, row: tuple[int, tuple[Any, ...]]) -> dict[str, Any]:
@@ -132,7 +141,33 @@ def _column(series: Any) -> Any:
             else series.to_numpy(dtype=series.dtype.numpy_dtype)
         )
     values = series.tolist() if kind != "O" else list(series)
+    if kind == "O":
+        missing = series.isna()
+        numbers = [value for value, gone in zip(values, missing, strict=True) if not gone]
+        gaps = missing.any() or any(isinstance(value, Decimal) for value in numbers)
+        if gaps and numbers and all(isinstance(v, Real | Decimal | np.bool_) for v in numbers):
+            return series.where(~missing, np.nan).to_numpy(float)
+        values = _whole(values)
     return stacked(values) if values else np.empty(0, object)
+
+
+def _whole(values: list[Any]) -> list[Any]:
+    """Return lists of lists, which Arrow gives as arrays of arrays, as one array for each value.
+
+    They do not change if the inner lists differ in length.
+    """
+    try:
+        return [
+            np.stack(_whole([*value]))
+            if isinstance(value, np.ndarray)
+            and value.dtype == object
+            and len(value)
+            and isinstance(value[0], np.ndarray)
+            else value
+            for value in values
+        ]
+    except ValueError:
+        return values
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,7 @@ class Listing(Loadable):
 
     def _list(self, file: Any, names: list[str], files: list[list[File]]) -> None:
         choices = [endings.lower().split(";") for endings in self.fields.endings.values()]
+        seen = set[str]()
         with tarfile.open(fileobj=file, mode="r:") as archive:
             for member in archive:
                 folder, slash, base = member.name.rpartition("/")
@@ -181,9 +182,11 @@ class Listing(Loadable):
                 if not member.isfile() or not stem or not ending:
                     continue
                 name = folder + slash + stem
-                if not names or names[-1] != name:
+                if not names or names[-1] != name or ending in seen:
+                    seen.clear()
                     names.append(name)
                     files.append([(-1, 0, 0)] * len(choices))
+                seen.add(ending)
                 for i, some in enumerate(choices):
                     which = some.index(ending.lower()) if ending.lower() in some else -1
                     if which >= 0 and not 0 <= files[-1][i][0] < which:
@@ -207,8 +210,9 @@ def from_tar(
 ) -> SampleSet:
     """Make a set of tar archives as WebDataset has them; each is a partition.
 
-    Consecutive files with one name are a sample: ``0001.jpg`` and ``0001.cls``. The workers
-    list the archives at once, and read the files when they are needed.
+    Consecutive files with one name are a sample: ``0001.jpg`` and ``0001.cls``; with an ending
+    that was there already the next one begins. The workers list the archives at once, and read the
+    files when they are needed.
 
     Parameters
     ----------

@@ -6,6 +6,7 @@ The version shows whether a file was replaced since the samples were made.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from daskdl.errors import DataError
 ASKED, SIDE_BY_SIDE = 1000, 16
 #: Names under which stores tell when or to what a file was changed, the surest first.
 _CHANGED = ("ETag", "etag", "md5Hash", "Content-MD5", "Last-Modified", "LastModified", "mtime")
+#: Files of table formats that say which other files count.
+_LOG = re.compile(r"_delta_log/|metadata/.*\.metadata\.json$|\.hoodie/")
 
 
 @contextmanager
@@ -38,12 +41,14 @@ def expanded(
     """Return the files of one URL (with ``*``, or of a folder) or of several.
 
     Each pattern's and folder's files are in the order of their names; files of folders with other
-    endings are left out. ``details`` gets, by URL, the store's information about listed files.
+    endings are left out, with an ending also those under names that begin with ``.`` or ``_``, such
+    as what a writer has not finished. ``details`` gets, by URL, the store's information about
+    listed files.
 
     Raises
     ------
     DataError
-        When there are none.
+        When there are none, and for a folder of a table format, where old files have old rows.
     """
     import fsspec
 
@@ -59,7 +64,7 @@ def expanded(
         if "*" in url:
             listed = system.glob(path, detail=True)
         elif system.isdir(path):
-            listed = {p: d for p, d in system.find(path, detail=True).items() if p.endswith(ending)}
+            listed = _of_folder(url, path, system.find(path, detail=True), ending)
         paths = sorted(listed)
         if not paths:
             raise DataError(
@@ -73,6 +78,20 @@ def expanded(
     if not files:
         raise DataError("SampleSet: expected URLs of files, found none")
     return files
+
+
+def _of_folder(url: str, path: str, files: dict[str, Any], ending: str) -> dict[str, Any]:
+    """Return the files of a folder that end so."""
+    inside = {file: file.removeprefix(path).lstrip("/") for file in files} if ending else {}
+    log = next((n for n in inside.values() if _LOG.match(n)), None)
+    if log is not None:
+        raise DataError(
+            f"{url}: expected a folder of files, found a table of Delta, Iceberg or Hudi ({log}), "
+            "some of whose files may have rows that were deleted since; give the files of its "
+            "present version, such as deltalake's DeltaTable(url).file_uris()"
+        )
+    hidden = {file for file, name in inside.items() if re.search(r"(^|/)[._]", name)}
+    return {p: d for p, d in files.items() if p.endswith(ending) and p not in hidden}
 
 
 def located(path: str | os.PathLike[str]) -> str:

@@ -75,13 +75,19 @@ class ZarrArrays:
     def __call__(self) -> dict[str, Any]:
         """Return the arrays by name."""
         group = _opened(self.url, tuple(self.storage_options.items()))
-        missing = sorted(set(self.names.values()) - set(group))
+        missing = sorted(path for path in {*self.names.values()} if path not in group)
         if missing:
             raise DataError(
                 f"{self.url}: expected arrays {sorted(self.names.values())}, found none called "
                 f"{missing}; there are {sorted(group)}"
             )
         arrays = {name: group[path] for name, path in self.names.items()}
+        for name, array in arrays.items():
+            if not hasattr(array, "shape"):
+                raise DataError(
+                    f"{self.url}, {self.names[name]}: expected an array, found a group of "
+                    f"{sorted(array)}; give the path of an array in it, as in 'group/array'"
+                )
         for name, version in self.versions.items():
             now = first_chunk(self.url, arrays[name], self.storage_options)
             check_version(now, f"{self.url}, {self.names[name]}", version)

@@ -158,7 +158,7 @@ def test_unusual_columns_of_numbers_are_joined_with_others(column, expected):
 def test_time_deltas_are_no_numbers_and_names_are_unique():
     values = pd.DataFrame({"a": pd.to_timedelta([1, 2], unit="s"), "b": [7, 8]})
     with pytest.raises(
-        DataError, match=r"of one kind, found {'a': 'timedelta64\[.s\]', 'b': 'int64'}"
+        DataError, match=r"of one kind and shape, found {'a': 'timedelta64\[.s\]', 'b': 'int64'}"
     ):
         SampleSet.from_dataframe(values, x=["a", "b"])
     values.columns = ["b", "b"]
@@ -214,7 +214,9 @@ def test_mistakes_show_at_once(tmp_path):
     with pytest.raises(DataError, match=r"found none called \['z'\]"):
         SampleSet.from_dataframe(frame(), x=["i", "z"])
     words = pd.DataFrame({"a": [0.5], "b": pd.Categorical(["x"])})
-    with pytest.raises(DataError, match=r"of one kind, found {'a': 'float64', 'b': 'category'}"):
+    with pytest.raises(
+        DataError, match=r"of one kind and shape, found {'a': 'float64', 'b': 'category'}"
+    ):
         SampleSet.from_dataframe(words, x=["a", "b"])
     with pytest.raises(SettingsError, match=r"decode: expected .* \['x'\], found \['y'\]"):
         Columns({"x": "i"}, {"y": decode})

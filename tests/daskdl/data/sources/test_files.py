@@ -229,6 +229,16 @@ def test_archives_that_break_off(folder_of_tars):
     assert "missing.tar: expected a whole tar archive" in samples.bad[-1]
 
 
+def test_a_name_that_comes_twice_is_two_samples(tmp_path):
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, data in (("a.txt", b"one"), ("a.cls", b"1"), ("a.txt", b"two"), ("a.cls", b"2")):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    columns = everything(SampleSet.from_tar(tmp_path / "a.tar", x="txt", y="cls"))
+    assert (columns["x"].tolist(), columns["y"].tolist()) == (["one", "two"], [1, 2])
+
+
 def test_fields_are_checked(folder_of_tars):
     with pytest.raises(SettingsError, match="expected the endings of files"):
         SampleSet.from_tar(str(folder_of_tars))

@@ -128,6 +128,15 @@ def test_packed_numbers_of_zarr_are_for_xarray(tmp_path, version, encoding, key)
         np.testing.assert_array_equal(x, [1, 2, np.nan, 4])
 
 
+def test_a_group_of_zarr_is_no_array(tmp_path):
+    zarr.open_group(tmp_path / "a.zarr").create_group("sub").create_array("x", shape=4, dtype="f4")
+    with pytest.raises(
+        DataError, match=r"a\.zarr, sub: expected an array, found a group of \['x'\]"
+    ):
+        SampleSet.from_zarr(tmp_path / "a.zarr", x="sub")
+    assert len(SampleSet.from_zarr(tmp_path / "a.zarr", x="sub/x")) == 4
+
+
 def test_a_scene_that_cf_packs_is_for_xarray(tmp_path):
     scene = zarr.create_array(tmp_path / "a.zarr", shape=(64, 64, 3), dtype="f4", fill_value=0)
     scene.attrs["scale_factor"] = 1.0
