@@ -114,6 +114,34 @@ def test_a_loss_leaves_its_arguments_and_keeps_float32(name):
         np.testing.assert_array_equal(a, before)
 
 
+#: Losses whose slope does not depend on the prediction, so that it cannot show one that is NaN.
+STRAIGHT = {
+    "nll", "kl_divergence", "hinge", "hinge_embedding", "multi_margin", "multilabel_margin",
+    "margin_ranking",
+}  # fmt: skip
+#: Losses that an infinite prediction leaves finite, since it is right, or that refuse it.
+FINITE = {"hinge_embedding", "multi_margin", "binary_cross_entropy"}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", CASES)
+def test_a_prediction_that_is_not_finite_shows_and_spoils_no_other_sample(name, bad, dtype):
+    function, *arrays = CASES[name]
+    x, *rest = (a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays)
+    x[0].flat[0] = bad
+    if bad == np.inf and name in FINITE:
+        return
+    prediction = Tensor(x, requires_grad=True)
+    with np.errstate(invalid="ignore"):
+        loss = function(prediction, *rest)
+        loss.backward()
+    assert np.isnan(float(loss)) if np.isnan(bad) else not np.isfinite(float(loss))
+    assert np.isfinite(prediction.grad[1:]).all()
+    if np.isnan(bad):
+        assert np.isnan(prediction.grad[0]).any() == (name not in STRAIGHT)
+
+
 @given(shape=hnp.array_shapes(max_dims=4, max_side=4))
 def test_the_mean_is_over_samples_of_means_over_elements(shape):
     values = normal(*shape)
