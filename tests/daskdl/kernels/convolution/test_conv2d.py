@@ -77,20 +77,6 @@ def test_prepared_adjoint_is_the_input_gradient(geometry, channels):
     )
 
 
-def test_every_path_is_taken():
-    assert SAME3.by_winograd(8)
-    assert SAME5.by_winograd(64)
-    assert not SAME3.by_winograd(7)
-    assert not Geometry((3, 3), (1, 2), (1,) * 4).by_winograd(64)
-    assert not Geometry((3, 5), (1, 1), (1,) * 4).by_winograd(64)
-    assert Geometry((1, 1), (1, 1), (0,) * 4).pointwise
-    assert not Geometry((1, 1), (1, 1), (0, 1, 0, 0)).pointwise
-    assert not Geometry((1, 1), (2, 1), (0,) * 4).pointwise
-    assert not Geometry((1, 2)).pointwise
-    assert not SAME3._replace(dilation=(2, 1)).by_winograd(64)
-    assert not SAME3._replace(groups=2).by_winograd(64)
-
-
 STRIDED = Geometry((3, 3), (2, 2), (1,) * 4)
 
 
@@ -151,20 +137,33 @@ def test_the_same_call_gives_the_same_bits_and_threads_change_no_pixel():
     assert all((gradient == gradients[0]).all() for gradient in gradients)
 
 
+POINT = Geometry((1, 1))
+
+
 @pytest.mark.parametrize(
     ("task", "geometry", "channels", "filters", "columns", "expected"),
     [
         ("forward", SAME3, 8, 8, 20, "winograd"),
         ("forward", SAME5, 64, 32, 20, "winograd"),
+        ("forward", SAME3, 7, 64, 20, "few_channels"),
         ("forward", SAME3, 64, 1, 20, "few_filters"),
         ("forward", Geometry((7, 7), (2, 2), (3,) * 4), 3, 64, 112, "few_channels"),
         ("forward", SAME3._replace(groups=32), 32, 32, 20, "depthwise"),
-        ("forward", Geometry((3, 3), (2, 2)), 64, 64, 20, "direct"),
         ("input_gradient", SAME3, 64, 64, 20, "winograd"),
-        ("weight_gradient", Geometry((1, 1)), 64, 64, 1, "matmul"),
+        ("weight_gradient", POINT, 64, 64, 1, "matmul"),
         ("weight_gradient", SAME3._replace(groups=32), 32, 32, 1, "depthwise"),
+        *(
+            (task, geometry, 64, 64, 20, "direct")
+            for task, *geometries in (
+                ("forward", SAME3._replace(stride=(1, 2)), SAME3._replace(kernel=(3, 5)),
+                 SAME3._replace(dilation=(2, 1)), SAME3._replace(groups=2)),
+                ("weight_gradient", POINT._replace(pad=(0, 1, 0, 0)),
+                 POINT._replace(stride=(2, 1)), POINT._replace(kernel=(1, 2))),
+            )
+            for geometry in geometries
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_table_says_which_way_serves_a_shape(
     task, geometry, channels, filters, columns, expected
 ):

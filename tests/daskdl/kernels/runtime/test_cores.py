@@ -58,24 +58,17 @@ def _woken_from(core, cores):
 @pytest.mark.skipif(
     sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
 )
-def test_a_woken_thread_may_run_on_all_cores_but_its_wakers():
-    def work():
+def test_a_woken_thread_may_run_on_all_cores_but_its_wakers_unless_that_is_the_only_one():
+    def on_all():
         for core in [*cores, *cores]:
             assert _woken_from(core, cores) == cores - {core}
 
+    def on_one():
+        assert _woken_from(min(cores), {min(cores)}) == {min(cores)}
+
     cores = os.sched_getaffinity(0)
-    _in_a_thread(work)
-
-
-@pytest.mark.skipif(
-    sys.platform != "linux" or available_cores() < 2, reason="one core, or another system"
-)
-def test_a_woken_thread_may_run_on_its_wakers_only_core():
-    def work():
-        assert _woken_from(core, {core}) == {core}
-
-    core = min(os.sched_getaffinity(0))
-    _in_a_thread(work)
+    _in_a_thread(on_all)
+    _in_a_thread(on_one)
 
 
 def test_the_same_name_has_the_same_memory_in_any_shape_that_fits():

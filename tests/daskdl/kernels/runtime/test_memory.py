@@ -89,31 +89,13 @@ def test_freed_memory_that_is_kept_has_a_limit(monkeypatch):
     assert freed._blocks == blocks[1:]
 
 
-@pytest.mark.slow
-def test_glibc_keeps_a_freed_array():
-    """In a fresh process: the heap's end does not come back down after 100 MB are freed."""
-    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
-        assert not keep_freed()
-        pytest.skip("glibc only")
-    code = """
-import numpy as np, daskdl.kernels
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
+#: The heap's end does not come back down after 100 MB are freed, and arrays that come and go in a
+#: later thread do not touch new pages each time.
+FREED = """
+import resource, threading, numpy as np, daskdl.kernels
 a = np.ones(100 << 20, np.uint8)
 del a
-print(resident())
-"""
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(run.stdout) > 100 << 20
-
-
-@pytest.mark.slow
-def test_a_later_thread_uses_its_freed_memory_again():
-    """In a fresh process: arrays that come and go in a thread do not touch new pages each time."""
-    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
-        pytest.skip("glibc only")
-    code = """
-import resource, threading, numpy as np, daskdl.kernels
+print(int(open("/proc/self/statm").read().split()[1]) * 4096)
 def work():
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -126,8 +108,16 @@ thread.start()
 thread.join()
 print(faults[0], max(faults[2:]))
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    first, later = map(int, run.stdout.split())
+
+
+@pytest.mark.slow
+def test_glibc_keeps_freed_arrays_in_a_fresh_process():
+    if not hasattr(ctypes.CDLL(None), "gnu_get_libc_version"):
+        assert not keep_freed()
+        pytest.skip("glibc only")
+    run = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True, check=True)
+    resident, first, later = map(int, run.stdout.split())
+    assert resident > 100 << 20
     assert later < first / 4
 
 
