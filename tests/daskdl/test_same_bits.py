@@ -46,24 +46,27 @@ def differing(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
     return [name for name in expected if expected[name] != actual[name]]
 
 
-@pytest.mark.slow
-def test_one_layer_of_each_reason_on_an_older_processor() -> None:
-    """A product, a reduction, an elementary function of numpy's, and a convolution in inference."""
-    names = "Linear wide", "Softmax wide", "Power", "few channels"
-    here = digests("1", "2", "--kinds", "layers", "networks", "--only", *names)
-    older = digests("1", "--kinds", "layers", "networks", "--only", *names, **OLDER)
-    assert set(here["1"]) == set(names)
-    assert differing(here["1"], here["2"]) == []
-    assert differing(here["1"], older["1"]) == []
-
-
-@pytest.mark.long
 @pytest.mark.timeout(3600)
-def test_encoders_of_texts_on_an_older_processor() -> None:
-    """Places in a table, distances between words, and angles with near words."""
-    names = [f"encoder {kind}" for kind in ("absolute", "relative", "rotary")]
-    here = digests("1", "2", "--kinds", "networks", "--only", *names)
-    older = digests("1", "--kinds", "networks", "--only", *names, **OLDER)
+@pytest.mark.parametrize(
+    ("kinds", "names"),
+    [
+        # A product, a reduction, an elementary function of numpy's, a convolution in inference.
+        pytest.param(
+            ("layers", "networks"), ("Linear wide", "Softmax wide", "Power", "few channels"),
+            marks=pytest.mark.slow,
+        ),
+        # Places in a table, distances between words, and angles with near words.
+        pytest.param(
+            ("networks",), ("encoder absolute", "encoder relative", "encoder rotary"),
+            marks=pytest.mark.long,
+        ),
+    ],
+)  # fmt: skip
+def test_one_of_each_reason_on_an_older_processor(
+    kinds: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    only = "--kinds", *kinds, "--only", *names
+    here, older = digests("1", "2", *only), digests("1", *only, **OLDER)
     assert set(here["1"]) == set(names)
     assert differing(here["1"], here["2"]) == differing(here["1"], older["1"]) == []
 
@@ -108,21 +111,12 @@ def test_bfloat16_by_the_instruction_and_without_it(order: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
-@orders
-def test_all_layers_in_bfloat16(order: str) -> None:
-    """With one to three threads, here and on an older processor."""
-    only = "--precision", order, "--kinds", "layers", "networks"
+@pytest.mark.parametrize("order", [None, "bf16-pairs", "bf16-tiles"])
+def test_all_layers_losses_and_networks(order: str | None) -> None:
+    """With one to three threads, here and on an older processor; losses are not in bfloat16."""
+    only = ("--precision", order, "--kinds", "layers", "networks") if order else ()
     here, older = digests("1", "2", "3", *only), digests("1", "2", *only, **OLDER)
-    for actual in (here["2"], here["3"], older["1"], older["2"]):
-        assert differing(here["1"], actual) == []
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-def test_all_layers_losses_and_networks() -> None:
-    """With one to three threads, here and on an older processor."""
-    here, older = digests("1", "2", "3"), digests("1", "2", **OLDER)
-    assert len(here["1"]) > 180
+    assert order or len(here["1"]) > 180
     for actual in (here["2"], here["3"], older["1"], older["2"]):
         assert differing(here["1"], actual) == []
 

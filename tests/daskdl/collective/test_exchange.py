@@ -80,18 +80,14 @@ def test_a_member_that_fails_tells_the_others_why(workers: Pair, run: str) -> No
     other.close()
 
 
-def test_a_peer_that_closes_is_named(workers: Pair, run: str) -> None:
-    one, other = workers.opened(run)
-    one.close()
-    with pytest.raises(BrokenGangError, match="iteration 2, reduce: worker 0 is lost"):
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_peer_that_closes_or_is_late_is_named(workers: Pair, run: str, closes: bool) -> None:
+    one, other = workers.opened(run, patience=60 if closes else 0.2)
+    if closes:
+        one.close()
+    reason = "is lost" if closes else "sent nothing for 0.2 s"
+    with pytest.raises(BrokenGangError, match=f"iteration 2, reduce: worker 0 {reason}"):
         other.swap(2, "reduce", {}, {0: nothing})
-    other.close()
-
-
-def test_a_peer_that_is_late_is_named(workers: Pair, run: str) -> None:
-    one, other = workers.opened(run, patience=0.2)
-    with pytest.raises(BrokenGangError, match=r"iteration 2, sum: worker 0 sent nothing for 0.2 s"):
-        other.swap(2, "sum", {}, {0: nothing})
     one.close()
     other.close()
 
