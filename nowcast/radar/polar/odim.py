@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from nowcast.radar.attributes import (
     says,
     station,
     text,
+    text_of,
     the_only,
 )
 from nowcast.radar.header import Format, Header, Site, compare_times
@@ -166,13 +168,11 @@ def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
 
     Without angles of rays ``how/astart`` is the start of the first ray.
     """
-    how = turn["how"].attrs if "how" in turn else {}
-    start, stop = (np.asarray(how.get(key, ())) for key in ("startazA", "stopazA"))
-    if start.shape != (rays,) or start.dtype.kind not in "iuf":
+    start, stop = _edges(turn)
+    if start.shape != (rays,):
         first = number(turn["how"], "astart", 0.0) if "how" in turn else 0.0
         return (first + (np.arange(rays, dtype=np.float64) + 0.5) * (360.0 / rays)) % 360.0
-    start = start.astype(np.float64)
-    if stop.shape != (rays,) or stop.dtype.kind not in "iuf":
+    if stop.shape != (rays,):
         # Without, a ray ends where its neighbour begins: the next one, or the one before in a turn
         # counter-clockwise (antspeed or rpm below 0) whose rays were put in order from north on.
         rising = np.count_nonzero((np.diff(start) + 180.0) % 360.0 > 180.0) > (rays - 1) / 2
@@ -180,6 +180,23 @@ def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
     # The short way round: an antenna that turns counter-clockwise begins at the larger angle.
     width = 180.0 - (180.0 - (stop - start)) % 360.0
     return (start + width / 2.0) % 360.0
+
+
+def _edges(turn: Any) -> list[NDArray[np.float64]]:
+    """Return the angles where rays start and stop, (nrays,) each; empty where not stated.
+
+    Version 2.0 has them in one text, ``how/azangles``: "0:1,1:2,"; Denmark's files call it azangels.
+    """
+    how = turn["how"].attrs if "how" in turn else {}
+    stated = [np.asarray(how.get(key, ())) for key in ("startazA", "stopazA")]
+    pairs = text_of(how.get("azangles", how.get("azangels", ""))).strip(",")
+    if not stated[0].size and re.fullmatch(r"[^:,]+:[^:,]+(,[^:,]+:[^:,]+)*", pairs):
+        with suppress(ValueError):
+            stated = list(np.array(re.split("[:,]", pairs), np.float64).reshape(-1, 2).T)
+    return [
+        (angles if angles.dtype.kind in "iuf" else np.empty(0)).astype(np.float64)
+        for angles in stated
+    ]
 
 
 def _counterclockwise(turn: Any) -> bool:

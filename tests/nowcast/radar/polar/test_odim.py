@@ -45,6 +45,19 @@ def test_a_counter_clockwise_turn_does_not_mirror_the_picture(tmp_path, stops):
     np.testing.assert_array_equal(np.isneginf(sweep.dbz), (stored == 0)[::-1])
 
 
+@pytest.mark.parametrize("key", ["azangles", "azangels"])
+def test_the_text_of_angles_of_version_2_0_places_the_rays(tmp_path, key):
+    path, width = write_sweep(tmp_path / "a.h5"), 360.0 / RAYS
+    first = (np.arange(RAYS) - 7) % RAYS * width
+    with h5py.File(path, "a") as file:
+        pairs = (f"{start:g}:{start + width:g}," for start in first)
+        file["dataset1"].require_group("how").attrs[key] = np.bytes_("".join(pairs))
+        stored = file["dataset1/data1/data"][:]
+    (sweep,) = read_sweeps([path], Format.ODIM)
+    np.testing.assert_allclose(sweep.azimuth, (np.arange(RAYS) + 0.5) * width)
+    np.testing.assert_array_equal(np.isneginf(sweep.dbz), np.roll(stored == 0, -7, axis=0))
+
+
 @pytest.mark.parametrize("key", ["antspeed", "rpm"])
 def test_sorted_rays_of_a_counter_clockwise_turn_end_at_the_previous_ray(tmp_path, key):
     path, width = write_sweep(tmp_path / "a.h5"), 360.0 / RAYS
