@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError
 from nowcast.radar.header import Format, Header
 from nowcast.radar.maps.cf_rain import EXPECTED, kind_of, rain_of, valid_values
-from nowcast.radar.maps.projection import check_metres, geographic_grid, in_metres
+from nowcast.radar.maps.projection import check_metres, geographic_grid, in_metres, rotated_grid
 from nowcast.radar.netcdf import open_dataset
 from nowcast.radar.units import METRES, rain_factor
 from nowcast.rain.grid import Grid
@@ -26,6 +26,11 @@ from nowcast.rain.grid import Grid
 if TYPE_CHECKING:
     import xarray as xr
 
+# Names of longitudes and latitudes that are axes, best first.
+AXES = (
+    ("longitude", "latitude"), ("grid_longitude", "grid_latitude"),
+    ("lon", "lat"), ("rlon", "rlat"),
+)  # fmt: skip
 # Metres between one place by crs_wkt and by the other attributes of a grid mapping.
 CONTRADICTION = 5_000.0
 
@@ -181,8 +186,8 @@ def _axis(dataset: xr.Dataset, rain: xr.DataArray, axis: str) -> xr.DataArray:
                 return coordinate
     raise DataError(
         f"expected a coordinate of {rain.name} with standard_name projection_{axis}_coordinate, "
-        f"found dimensions {rain.dims}; give it that standard_name, or put a rotated or curved "
-        "grid on a regular one first"
+        f"found dimensions {rain.dims}; give it that standard_name, or put a curved grid on a "
+        "regular one first"
     )
 
 
@@ -194,13 +199,14 @@ def _in_degrees(dataset: xr.Dataset, rain: xr.DataArray) -> list[xr.DataArray] |
         if dim in dataset.variables
         and str(dataset[dim].attrs.get("units", "")).startswith("degree")
     }
-    named = [coordinates[name] for name in ("longitude", "latitude") if name in coordinates]
-    axes = named or [coordinates[name] for name in ("lon", "lat") if name in coordinates]
-    return axes if len(axes) == 2 else None
+    for names in AXES:
+        if coordinates.keys() >= set(names):
+            return [coordinates[name] for name in names]
+    return None
 
 
-def _geographic(axes: list[xr.DataArray]) -> Grid:
-    """Return the grid of longitudes and latitudes in equal steps."""
+def _geographic(axes: list[xr.DataArray], mapping: dict[str, Any]) -> Grid:
+    """Return the grid of longitudes and latitudes in equal steps, of a rotated pole too."""
     starts: list[float] = []
     steps: list[float] = []
     for axis in axes:
@@ -214,15 +220,30 @@ def _geographic(axes: list[xr.DataArray]) -> Grid:
         starts.append(float(values[0]))
         steps.append(float(step))
     (longitude, latitude), (dlon, dlat) = starts, steps
-    return geographic_grid(longitude, latitude, dlon, dlat, axes[0].size, axes[1].size)
+    count = (axes[0].size, axes[1].size)
+    rotated = mapping.get("grid_mapping_name") == "rotated_latitude_longitude"
+    if not rotated and axes[0].attrs.get("standard_name") != "grid_longitude":
+        return geographic_grid(longitude, latitude, dlon, dlat, *count)
+    north, east = (mapping.get(f"grid_north_pole_{key}") for key in ("latitude", "longitude"))
+    turn = mapping.get("north_pole_grid_longitude", 0.0)
+    if not rotated or north is None or east is None or turn:
+        raise DataError(
+            f"expected {axes[0].name} in degrees around a rotated pole that the grid mapping "
+            f"states, without a turn about it, found pole {north}, {east} and turn {turn}; mend "
+            "the grid mapping, or put the maps on another grid first"
+        )
+    return rotated_grid(
+        (-float(north), float(east) + 180.0), longitude, latitude, (dlon, dlat), count
+    )
 
 
 def _grid(dataset: xr.Dataset, rain: xr.DataArray) -> Grid:
     _compare_bounds(dataset, _axes(dataset, rain))
     degrees = _in_degrees(dataset, rain)
-    if degrees is not None:
-        return _geographic(degrees)
     mapping = rain.attrs.get("grid_mapping") or rain.encoding.get("grid_mapping")
+    if degrees is not None:
+        known = mapping in dataset.variables
+        return _geographic(degrees, dataset[mapping].attrs if known else {})
     # pysteps' grid mapping lacks the ellipsoid, its text does not.
     stated = dataset.attrs.get("projection")
     if isinstance(stated, str) and "+proj=" in stated:

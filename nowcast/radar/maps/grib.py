@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from daskdl.errors import DataError, MissingExtraError
 from nowcast.radar.attributes import read_time
 from nowcast.radar.header import MOST_CELLS, Format, Header
-from nowcast.radar.maps.projection import RADIUS, compare_corners, geographic_grid
+from nowcast.radar.maps.projection import compare_corners, geographic_grid, rotated_grid
 from nowcast.rain.grid import Grid
 
 
@@ -270,10 +269,7 @@ def _in_degrees(key: Key, nx: int, ny: int, *, rotated: bool) -> Grid:
 def _rotated(
     key: Key, west: float, south: float, steps: tuple[float, float], count: tuple[int, int]
 ) -> Grid:
-    """Return the grid in degrees around a rotated pole, as lengths along its equator.
-
-    The rotated equator crosses such grids, so that their degrees are nearly lengths.
-    """
+    """Return the grid around a rotated pole."""
     if angle := float(key("angleOfRotationInDegrees", float)):
         raise DataError(
             f"expected a rotated pole without a turn about it, found an angle of {angle:g}"
@@ -282,13 +278,7 @@ def _rotated(
     latitude, longitude = (
         float(key(f"{axis}OfSouthernPoleInDegrees", float)) for axis in ("latitude", "longitude")
     )
-    crs = (
-        f"+proj=ob_tran +o_proj=eqc +o_lat_p={-latitude:.9g} +o_lon_p=0 +lon_0={longitude:.9g} "
-        f"+R={RADIUS:.0f} +units=m"
-    )
-    degree = math.radians(1.0) * RADIUS
-    x0, y0, dx, dy = (degrees * degree for degrees in (west, south, *steps))
-    return Grid(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=count[0], ny=count[1])
+    return rotated_grid((latitude, longitude), west, south, steps, count)
 
 
 def _south(latitude: list[float], step: float, count: int) -> float:

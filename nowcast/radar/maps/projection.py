@@ -85,3 +85,26 @@ def geographic_grid(
     crs = f"+proj=eqc +lat_ts={middle} +lat_0=0 +lon_0={centre} +R={RADIUS:.0f} +units=m"
     x0, y0, dx, dy = (longitude - centre) * along, latitude * metres, dlon * along, dlat * metres
     return Grid(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=nx, ny=ny)
+
+
+def rotated_grid(
+    pole: tuple[float, float],
+    west: float,
+    south: float,
+    steps: tuple[float, float],
+    count: tuple[int, int],
+) -> Grid:
+    """Return the grid in degrees around a rotated pole, as lengths along its equator.
+
+    ``pole`` is the latitude and longitude of the southern one. The rotated equator crosses such
+    grids, so that their degrees are nearly lengths.
+    """
+    latitude, longitude = pole
+    crs = (
+        f"+proj=ob_tran +o_proj=eqc +o_lat_p={-latitude:.9g} +o_lon_p=0 +lon_0={longitude:.9g} "
+        f"+R={RADIUS:.0f} +units=m"
+    )
+    degree = math.radians(1.0) * RADIUS
+    west = (west + 180.0) % 360.0 - 180.0
+    x0, y0, dx, dy = (degrees * degree for degrees in (west, south, *steps))
+    return Grid(crs=crs, x0=x0, y0=y0, dx=dx, dy=dy, nx=count[0], ny=count[1])

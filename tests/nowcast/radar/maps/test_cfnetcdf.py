@@ -306,6 +306,26 @@ def test_coordinates_in_degrees_are_a_grid(tmp_path, named):
     np.testing.assert_array_equal(rain, maps()["rain"].values[1, ::-1])
 
 
+@pytest.mark.parametrize("names", [("lon", "lat"), ("longitude", "latitude"), ("rlon", "rlat")])
+def test_degrees_around_a_rotated_pole_are_not_those_of_the_earth(tmp_path, names):
+    pole = {"grid_north_pole_latitude": 39.25, "grid_north_pole_longitude": -162.0}
+    dataset = maps().rename(x=names[0], y=names[1])
+    dataset["proj"].attrs = {"grid_mapping_name": "rotated_latitude_longitude"} | pole
+    for name, values in zip(names, ([354.0, 354.1, 354.2, 354.3], [2.2, 2.1, 2.0]), strict=True):
+        dataset = dataset.assign_coords({name: (name, values, {"units": "degrees"})})
+    grid = read_header(write(dataset, tmp_path / "a.nc")).grid
+    rotated = pyproj.CRS.from_cf(dict(dataset["proj"].attrs))
+    to_degrees = pyproj.Transformer.from_crs(rotated, rotated.source_crs, always_xy=True)
+    there = to_degrees.transform(*np.meshgrid(dataset[names[0]] - 360, dataset[names[1]][::-1]))
+    np.testing.assert_allclose(grid.latitude_longitude(), there[::-1], atol=1e-6)
+
+    dataset["proj"].attrs = pole | {"grid_mapping_name": "latitude_longitude"}
+    dataset[names[0]].attrs["standard_name"] = "grid_longitude"
+    dataset[names[1]].attrs["standard_name"] = "grid_latitude"
+    with pytest.raises(DataError, match="around a rotated pole that the grid mapping states"):
+        read_header(write(dataset, tmp_path / "b.nc"))
+
+
 def test_imerg_has_transposed_maps_in_a_group_and_julian_days(tmp_path):
     """GPM's 3B-HHR has no standard name, and its time is the start of the half hour."""
     start = np.array([1403740800], np.int32)  # of 2024-06-30, 00:00
