@@ -40,7 +40,7 @@ from nowcast.mosaic import Calibration
 from nowcast.quality.bright_band import freezing_levels
 from nowcast.quality.clean import STEPS
 from nowcast.quality.climate import open_climate
-from nowcast.radar.header import ENDINGS, Header, Site
+from nowcast.radar.header import ENDINGS, NAMELESS, Header, Site
 from nowcast.radar.reader import require_readers
 from nowcast.rain import writer
 from nowcast.rain.grid import Grid
@@ -290,7 +290,8 @@ class _Run:
                     )
             before = dataset.attrs.get("station")
             # Another day may have other radars of a mosaic, whose grid says where they stand.
-            if "mosaic" not in of_rain and before != of_store["station"]:
+            nameless = str(before).lower() in NAMELESS  # of before places named radars
+            if not nameless and "mosaic" not in of_rain and before != of_store["station"]:
                 raise DataError(
                     f"{path}: the store holds rain of {before!r}, these sources are of "
                     f"{of_store['station']!r}; use another store"

@@ -93,8 +93,8 @@ FEW = 0.1
 
 def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
     """Return the files of one radar; a few of others count as failed, more raise a DataError."""
-    stations = {_radar(header): header for header in reversed(headers)}
-    counts = Counter(map(_radar, headers))
+    stations = {(header.format, header.station): header for header in reversed(headers)}
+    counts = Counter((header.format, header.station) for header in headers)
     if len(stations) <= 1:
         return headers
     usual, times = counts.most_common(1)[0]
@@ -109,25 +109,17 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
         )
     matching = []
     for header in headers:
-        if _radar(header) == usual:
+        if (header.format, header.station) == usual:
             matching.append(header)
         else:
             report.fail(
                 Failure(
                     header.path,
                     f"expected a scan of {usual[1]!r} ({usual[0]}) as the other files have, found "
-                    f"one of {_radar(header)[1]!r} ({header.format})",
+                    f"one of {header.station!r} ({header.format})",
                 )
             )
     return matching
-
-
-def _radar(header: Header) -> tuple[str, str]:
-    """Return format and name of a file's radar or composite; without a name, its place."""
-    place = header.site or header.grid
-    if header.station in ("", "unknown") and place is not None:
-        return header.format, f"no name at {place}"
-    return header.format, header.station
 
 
 def typical(headers: Sequence[Header]) -> Header:

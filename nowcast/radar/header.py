@@ -115,6 +115,9 @@ ENDINGS = {ending for format in Format for ending in format.endings} | {".gz", "
 # Five times the largest composites (24 million cells): a map of them takes half a gigabyte.
 MOST_CELLS = 1 << 27
 
+# What files, and programs that export them, have as the name of a radar without one.
+NAMELESS = ("", "none", "null", "unknown")
+
 
 def compare_times(key: str, stated: np.datetime64, first: np.datetime64) -> None:
     """Refuse a file whose time ``stated`` by ``key`` is over ``APART`` from a ray's."""
@@ -145,3 +148,10 @@ class Header:
     #: Number of the file among those that a NEXRAD volume arrives in (real-time chunks); their time
     #: is the volume's.
     part: int | None = None
+
+    def __post_init__(self) -> None:
+        """Name what has no name by its place: two places are two radars."""
+        site = self.site
+        if self.station.strip().lower() in NAMELESS and (site or self.grid) is not None:
+            where = f"{site.latitude:.2f},{site.longitude:.2f}" if site else str(self.grid)
+            object.__setattr__(self, "station", f"no name at {where}")

@@ -185,7 +185,7 @@ def _azimuth(turn: Any, rays: int) -> NDArray[np.float64]:
 def _edges(turn: Any) -> list[NDArray[np.float64]]:
     """Return the angles where rays start and stop, (nrays,) each; empty where not stated.
 
-    Version 2.0 has them in one text, ``how/azangles``: "0:1,1:2,"; Denmark's files call it azangels.
+    Version 2.0 has them in one text, ``how/azangles``: "0:1,1:2,"; Denmark calls it azangels.
     """
     how = turn["how"].attrs if "how" in turn else {}
     stated = [np.asarray(how.get(key, ())) for key in ("startazA", "stopazA")]

@@ -16,7 +16,7 @@ from nowcast.rain.grid import Grid
 from nowcast.rain.store import open_rain, time_step
 from tests.daskdl.clusters import small_client
 from tests.nowcast.radar.fuzz import mutants
-from tests.nowcast.radar.odim_file import write_sweep
+from tests.nowcast.radar.odim_file import write_cfradial, write_sweep
 
 SMALL = {"size": 40, "spacing": 1000.0}
 
@@ -349,13 +349,18 @@ def test_a_damaged_file_of_a_scan_leaves_its_other_files(tmp_path, client):
     assert "damaged" in reason
 
 
-def test_radars_without_a_name_are_distinguished_by_their_places(tmp_path):
-    for number, latitude in enumerate((50.0, 51.0)):
-        folder = tmp_path / "scans"
-        folder.mkdir(exist_ok=True)
-        write_sweep(folder / f"{number}.h5", site=(latitude, 5.0, 9.0), source="")
-    with pytest.raises(DataError, match="scans of one radar or one composite, found 2: no name"):
-        ingest([folder], tmp_path / "rain.zarr")
+@pytest.mark.parametrize("cfradial", [False, True], ids=["no name", "xradar's None"])
+def test_radars_without_a_name_are_distinguished_by_their_places(tmp_path, cfradial):
+    scans = []
+    for number, latitude in enumerate((50.0, 50.2)):
+        site = (latitude, 5.0, 9.0)
+        scans.append(write_sweep(tmp_path / f"{number}.h5", site=site, source=""))
+        if cfradial:
+            scans[-1] = write_cfradial(tmp_path / f"{number}.nc", scans[-1])
+    with pytest.raises(DataError, match="scans of one radar or one composite, found 2: no name at"):
+        ingest(scans, tmp_path / "rain.zarr", size=64)
+    report = ingest(scans, tmp_path / "mosaic.zarr", size=64, mosaic="nearest")
+    assert report.radars == {"no name at 50.00,5.00": 1, "no name at 50.20,5.00": 1}
 
 
 def test_two_files_of_one_turn_are_repeated_and_a_scan_without_its_lowest_sweep_is_missing(
