@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from daskdl.data.functions import texts_of
 from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
@@ -45,9 +46,9 @@ class Tokens:
         Raises
         ------
         DataError
-            When an element is no text.
+            Without the column, or when an element is no text.
         """
-        made = windows_of(batch[self.column], self.tokenizer, self.second)
+        made = windows_of(texts_of(batch, self.column, "Tokens"), self.tokenizer, self.second)
         return {**batch, self.column: Ragged.of([windows[0] for windows in made])}
 
 

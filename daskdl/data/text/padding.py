@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskdl.data.functions import texts_of
 from daskdl.data.partition import Batch
 from daskdl.data.ragged import Ragged
 from daskdl.data.text.vocabulary import PADDING, Vocabulary
@@ -148,11 +149,6 @@ class Encode:
 
     def __call__(self, batch: Batch) -> Batch:
         """Return the batch with ids in the place of texts."""
-        if self.column not in batch:
-            raise DataError(
-                f"Encode: expected samples with {self.column!r}, found {sorted(batch)}"
-                "; give the texts' name by column="
-            )
-        column = self.vocabulary.encode_all(batch[self.column])
+        column = self.vocabulary.encode_all(texts_of(batch, self.column, "Encode"))
         ids, mask = pad(column, self.length, multiple=16, keep=self.keep)
         return {**batch, self.column: ids} | ({self.mask: mask} if self.mask else {})

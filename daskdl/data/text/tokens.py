@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import current_client
-from daskdl.data.functions import in_stretches
+from daskdl.data.functions import in_stretches, texts_of
 from daskdl.data.on_workers.tasks import on_each
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
@@ -138,12 +138,7 @@ def _count_partition(
 ) -> Counter[str]:
     counter: Counter[str] = Counter()
     for batch in in_stretches(partition, functions, "count", number) if len(partition) else ():
-        if at not in batch:
-            raise DataError(
-                f"texts: expected samples with {at!r}, found {sorted(batch)}"
-                "; give the texts' name by column="
-            )
-        counter.update(count_in(batch[at], tokenize))
+        counter.update(count_in(texts_of(batch, at, "texts"), tokenize))
     return counter
 
 

@@ -28,31 +28,43 @@ class Progress:
         """End."""
 
 
+class Remaining:
+    """The time left, by the iterations after the first report: before it kernels are compiled."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._first, self._began = clock, -1, 0.0
+
+    def __call__(self, done: int, total: int) -> str:
+        """Return the end of a line, empty until the second report."""
+        now = self._clock()
+        if self._first < 0:
+            self._first, self._began = done, now
+        if done == self._first:
+            return ""
+        seconds = (now - self._began) / (done - self._first) * (total - done)
+        return f", {duration(seconds)} left"
+
+
 class Lines(Progress):
     """Writes lines to standard error, ``every`` so many seconds and at an epoch's end."""
 
     def __init__(self, every: float = 30.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._every, self._clock = every, clock
-        self._first = self._total = 0
-        self._began = self._shown = clock()
+        self._total, self._shown = 0, clock()
+        self._remaining = Remaining(clock)
         self._epoch_shown, self._unshown = -math.inf, ""
 
     def start(self, done: int, total: int) -> None:
-        """Remember the first iteration."""
-        self._first, self._total = done, total
-        self._began = self._shown = self._clock()
+        """Remember the last iteration."""
+        self._total, self._shown = total, self._clock()
 
     def advance(self, done: int, loss: float, rate: float) -> None:
         """Write a line if it is time for one."""
-        now = self._clock()
+        now, remaining = self._clock(), self._remaining(done, self._total)
         if now - self._shown < self._every:
             return
         self._shown = now
-        remaining = (now - self._began) / max(1, done - self._first) * (self._total - done)
-        _write(
-            f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{duration(remaining)} left"
-        )
+        _write(f"iteration {done}/{self._total}, loss {loss:.4g}, {rate:.3g} samples/s{remaining}")
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the means of an epoch; of epochs within a second only the first and the last."""
@@ -164,27 +176,24 @@ class Widget(Progress):
         self.whole = ipywidgets.VBox([self.bar, self.text])
         self._losses: list[float] = []
         self._epochs: list[dict[str, float]] = []
-        self._line, self._shown = "", 0.0
+        self._line, self._shown, self._remaining = "", 0.0, Remaining()
 
     def start(self, done: int, total: int) -> None:
         """Show it."""
         from IPython.display import display
 
-        self._first, self._began = done, time.monotonic()
         self.bar.max, self.bar.value = total, done
         display(self.whole)  # type: ignore[no-untyped-call]
 
     def advance(self, done: int, loss: float, rate: float) -> None:
         """Show the iterations done, the last loss and samples per second."""
         self._losses.append(loss)
-        now = time.monotonic()
-        remaining = (now - self._began) / max(1, done - self._first) * (self.bar.max - done)
         self._line = (
-            f"iteration {done:,} of {self.bar.max:,}, loss {loss:.4g}, {rate:.3g} samples/s, "
-            f"{duration(remaining)} left"
+            f"iteration {done:,} of {self.bar.max:,}, loss {loss:.4g}, {rate:.3g} samples/s"
+            f"{self._remaining(done, self.bar.max)}"
         )
         self.bar.value = done
-        if now - self._shown > EVERY:
+        if time.monotonic() - self._shown > EVERY:
             self._show()
 
     def epoch(self, epoch: int, logs: Mapping[str, float]) -> None:

@@ -17,6 +17,7 @@ from daskdl.data.ragged import Ragged
 from daskdl.data.results import write_results
 from daskdl.data.text import Encode, Tokenizer, Vocabulary, buckets, lengths_of, pad
 from daskdl.errors import DataError, SettingsError
+from daskdl.text import Tokens
 from tests.daskdl.clusters import small_client
 
 SEQUENCES = st.lists(st.lists(st.integers(1, 9), max_size=9), min_size=1, max_size=8)
@@ -80,6 +81,10 @@ def test_texts_of_samples_become_ids():
     assert samples.map(Encode(vocabulary)).head()["x"].shape == (3, 16)
     with pytest.raises(DataError, match=r"expected samples with 'text', found \['x', 'y'\]"):
         samples.map(Encode(vocabulary, column="text")).head()
+    with pytest.raises(
+        DataError, match=r"Tokens: expected samples with 'text', found \['x', 'y'\]"
+    ):
+        samples.map(Tokens(None, column="text")).head()
 
 
 TEXTS = [f"{'the ' * (i % 3)}word{i % 7} and word{i % 4}" for i in range(40)]

@@ -40,14 +40,16 @@ def row(iteration: int, **more: float) -> dict[str, float]:
 def test_a_log_has_a_line_every_half_a_minute(capsys):
     clock = Clock()
     lines = Lines(clock=clock)
-    lines.start(100, 500)  # a resumed run: earlier iterations do not count for the time left
+    lines.start(99, 500)  # a resumed run: earlier iterations do not count for the time left
+    clock.now = 40  # of the first iteration, which compiles
     for second in range(101):
-        clock.now = float(second)
         lines.advance(100 + second, 0.25, 1234.0)
+        clock.now += 1
     lines.stop()
     logs = capsys.readouterr()
     assert logs.out == ""
     assert logs.err.splitlines() == [
+        "iteration 100/500, loss 0.25, 1.23e+03 samples/s",
         "iteration 130/500, loss 0.25, 1.23e+03 samples/s, 0:06:10 left",
         "iteration 160/500, loss 0.25, 1.23e+03 samples/s, 0:05:40 left",
         "iteration 190/500, loss 0.25, 1.23e+03 samples/s, 0:05:10 left",
