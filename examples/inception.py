@@ -19,6 +19,8 @@ def main(arguments: list[str] | None = None) -> float:
     parser = pictures.arguments(__doc__, rate=0.02, epochs=70)
     parser.add_argument("--auxiliary", action="store_true", help="two more classifiers")
     options = parser.parse_args(arguments)
+    if options.auxiliary and not 208 < options.size <= 224:
+        parser.error(f"--auxiliary: expected a --size of 209 to 224, found {options.size}")
     model = InceptionV1(options.classes, auxiliary=options.auxiliary, seed=options.seed)
     loss = AuxiliaryLoss(smoothing=options.smoothing)
     return pictures.train(model, loss, options, decay=2e-4)

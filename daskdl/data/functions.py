@@ -95,15 +95,5 @@ def _unmasked(where: str, batch: Batch) -> Batch:
     return {name: unmasked(f"{where}, {name}", column) for name, column in batch.items()}
 
 
-def texts_of(batch: Batch, column: str, name: str) -> Any:
-    """Return a batch's column of texts; raise a DataError that begins with ``name`` without it."""
-    if column not in batch:
-        raise DataError(
-            f"{name}: expected samples with {column!r}, found {sorted(batch)}"
-            "; give the texts' name by column="
-        )
-    return batch[column]
-
-
 def _rows(column: Any) -> tuple[int, ...]:
     return (len(column),) if isinstance(column, Ragged) else np.shape(column)[:1]

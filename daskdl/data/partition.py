@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from daskdl.data.batches import permutation, weighted
 from daskdl.data.nested import flat
 from daskdl.data.ragged import Ragged
+from daskdl.errors import DataError
 
 #: Columns by name: arrays, or Ragged ones, with a common first axis.
 Batch = dict[str, Any]
@@ -102,6 +103,16 @@ class ColumnPartition(Partition):
     def take(self, indices: Indices) -> Batch:
         """Return copies of the samples at these positions."""
         return {name: array[np.asarray(indices)] for name, array in self.arrays.items()}
+
+
+def texts_of(batch: Batch, column: str, name: str) -> Any:
+    """Return a batch's column of texts; raise a DataError that begins with ``name`` without it."""
+    if column not in batch:
+        raise DataError(
+            f"{name}: expected samples with {column!r}, found {sorted(batch)}"
+            "; give the texts' name by column="
+        )
+    return batch[column]
 
 
 def _bytes_of(column: Any) -> int:

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.data.functions import texts_of
-from daskdl.data.partition import Batch
+from daskdl.data.partition import Batch, texts_of
 from daskdl.data.ragged import Ragged
 from daskdl.errors import DataError
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from daskdl.data.functions import texts_of
-from daskdl.data.partition import Batch
+from daskdl.data.partition import Batch, texts_of
 from daskdl.data.ragged import Ragged
 from daskdl.data.text.vocabulary import PADDING, Vocabulary
 from daskdl.errors import DataError, SettingsError

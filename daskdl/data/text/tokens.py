@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskdl.cluster.current import current_client
-from daskdl.data.functions import in_stretches, texts_of
+from daskdl.data.functions import in_stretches
 from daskdl.data.on_workers.tasks import on_each
+from daskdl.data.partition import texts_of
 from daskdl.data.samples import SampleSet
 from daskdl.errors import DataError, SettingsError
 
