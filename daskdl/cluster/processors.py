@@ -10,6 +10,7 @@ from daskdl.compat.numba_compiler import SAME, has_same, processor
 from daskdl.kernels.runtime import mkl
 from daskdl.kernels.runtime.precision import permitted, resolved
 from daskdl.kernels.runtime.threads import granted_cores
+from daskdl.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -41,8 +42,8 @@ def threads_of_task(client: Client | None, tasks: int, purpose: str) -> int:
     return min(Cluster(client).workers(purpose).values())
 
 
-#: Packages that compute, or compile code that does.
-PACKAGES = ("daskdl", "llvmlite", "numba", "numpy")
+#: Packages that compute, or compile code that does, besides this one, which may be uninstalled.
+PACKAGES = ("llvmlite", "numba", "numpy")
 
 
 def bits() -> str:
@@ -50,7 +51,7 @@ def bits() -> str:
 
     It names no processor if all with AVX2 and FMA give the same bits.
     """
-    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    versions = ", ".join([f"daskdl {__version__}", *(f"{n} {version(n)}" for n in PACKAGES)])
     kind = f"any {SAME}" if has_same() else f"{processor()} alone, which lacks AVX2 or FMA"
     if mkl.library() is not None:
         kind = f"{processor()} alone, by MKL"

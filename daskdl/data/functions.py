@@ -12,8 +12,8 @@ import numpy as np
 from daskdl.data.batches import generator
 from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
-from daskdl.data.ragged import Ragged
-from daskdl.errors import DataError
+from daskdl.data.ragged import Ragged, stacked
+from daskdl.errors import DataError, ShapeError
 from daskdl.masked import unmasked
 
 Function = Callable[..., Any]
@@ -44,7 +44,8 @@ def in_stretches(
 
 def checked(function: Function, batch: Any, count: int) -> Batch:
     """Return a function's result; raise a DataError unless it is a batch of ``count`` samples."""
-    batch = flat(batch) if isinstance(batch, dict) else batch
+    if isinstance(batch, dict):
+        batch = {name: _array(function, name, a) for name, a in flat(batch).items()}
     if isinstance(batch, dict) and {_rows(a) for a in batch.values()} == {(count,)}:
         return batch
     described = (
@@ -56,6 +57,18 @@ def checked(function: Function, batch: Any, count: int) -> Batch:
         f"SampleSet.map: expected {name_of(function)} to return a dict of arrays of {count} "
         f"samples, found {described}; return one row for each sample, or drop samples by filter()"
     )
+
+
+def _array(function: Function, name: str, column: Any) -> Any:
+    """Return a list, a tensor or a Series as an array; other values unchanged."""
+    if isinstance(column, np.ndarray | Ragged):
+        return column
+    if not isinstance(column, list):
+        return np.asarray(column) if hasattr(column, "__array__") else column
+    try:
+        return stacked(column) if column else np.empty(0)
+    except ShapeError as error:
+        raise ShapeError(f"SampleSet.map, {name_of(function)}, {name}: {error}") from error
 
 
 def wants_rng(function: Function) -> bool:

@@ -14,6 +14,9 @@ from daskdl.errors import DataError, ShapeError
 #: Kinds of dtypes that numpy joins without a loss.
 _KINDS = {**dict.fromkeys("biufc", "number"), **dict.fromkeys("SUT", "text")}
 
+#: Advice of errors about sequences of different lengths.
+PAD = "pad them, as in SampleSet.map(lambda batch: {**batch, 'x': batch['x'].padded(100)})"
+
 
 @dataclass(frozen=True, eq=False)
 class Ragged:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.data.nested import is_nested
+from daskdl.data.ragged import PAD, Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime.precision import computing_in, resolved
 from daskdl.kernels.runtime.threads import thread_budget
@@ -297,6 +298,11 @@ def prepared(x: Any, wide: bool = False) -> Any:
     """
     if is_nested(x):
         return each(lambda part: prepared(part, wide), x)
+    if isinstance(x, Ragged) and len({*x.lengths.tolist()}) > 1:
+        raise DataError(
+            f"predict: expected samples of one shape, found sequences of {x.lengths.min()} to "
+            f"{x.lengths.max()} items; {PAD}"
+        )
     x = np.asarray(unmasked("predict", x))
     if x.dtype.kind not in "fiub" or not x.ndim:
         raise DataError(

@@ -11,6 +11,7 @@ import numpy as np
 from daskdl.cluster.failures import users_line
 from daskdl.data.functions import name_of
 from daskdl.data.nested import has, nested
+from daskdl.data.ragged import PAD
 from daskdl.errors import DaskdlError, DataError, TrainingError
 from daskdl.nn import Module
 from daskdl.nn.core.arguments import as_inputs, call, parts_of
@@ -98,6 +99,8 @@ def naming_shapes(model: Module, batch: Mapping[str, Any]) -> Iterator[None]:
         advice = ""
         if "not Tensor" in str(error) or "'Tensor' object has no attribute" in str(error):
             advice = "; daskdl.torch.TorchLoss(function) makes a loss of a function of torch"
+        if "'Ragged' object has no attribute" in str(error):
+            advice = f"; x has sequences of different lengths; {PAD}"
         raise TrainingError(
             f"{type(model).__name__}: one sample of shapes {shapes} raised "
             f"{type(error).__name__}: {error}{users_line(error)}{advice}"

@@ -135,13 +135,10 @@ class Connection:
                 connection.read_only = True
                 yield connection
         except psycopg.Error as error:
-            message = " ".join(str(error).split())
+            message = f"{self}, found {type(error).__name__}: {' '.join(str(error).split())}"
             for secret in self.secrets.values():
                 message = message.replace(secret, "***") if secret else message
-            raise DataError(
-                f"{table}: expected to read it from PostgreSQL at {self}, found "
-                f"{type(error).__name__}: {message}"
-            ) from None
+            raise DataError(f"{table}: expected to read it from PostgreSQL at {message}") from None
 
 
 class Range(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,7 +154,7 @@ def column_of(kind: str, *fields: Any) -> Column:
 def kind_of(dtype: Any) -> str:
     """Return the kind of a column by its dtype in pandas: number, category, date or none."""
     code = getattr(dtype, "kind", "O")
-    if code in "iufb":
+    if code in "iufb" or str(dtype).startswith("decimal"):  # of Arrow
         return "number"
     return {"M": "date", "m": "number", "O": "category", "U": "category"}.get(code, "")
 
@@ -188,11 +189,20 @@ def codes(series: Any, values: Sequence[Value]) -> Array:
             f"column {series.name!r}: expected one text, number or time in each cell, found others "
             f"({error}); name it in leave_out=[{series.name!r}]"
         ) from error
-    places = known.get_indexer(pd.Index([as_value(v) for v in uniques], dtype=object))
+    seen = [as_value(v) for v in uniques]
+    if all(isinstance(value, str) for value in values):
+        # A Dask frame, from which they were learned, made texts of objects.
+        seen = [str(value) for value in seen]
+    places = known.get_indexer(pd.Index(seen, dtype=object))
     return np.where(numbers < 0, -1, np.append(places, -1)[numbers]).astype(np.int64)
 
 
 def as_value(value: Any) -> Value:
     """Return a value as plain data; neither text nor a number becomes its text."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, Decimal):
+        raise DataError(
+            f"TableEncoder: expected numbers, words or times, found {value!r}; "
+            "frame.astype({name: float}) makes numbers of decimals"
+        )
     return value if isinstance(value, (str, int, float, bool)) else str(value)

@@ -263,7 +263,8 @@ def _kind_of_target(dtype: Any, task: str) -> str:
             f"found {dtype}; frame[target].astype(str) makes texts of times"
         )
     if task == "auto":
-        task = "numbers" if getattr(dtype, "kind", "O") == "f" else "classes"
+        real = getattr(dtype, "kind", "O") == "f" or str(dtype).startswith("decimal")
+        task = "numbers" if real else "classes"
     return "category" if task == "classes" else "number"
 
 

@@ -71,7 +71,8 @@ def cross_entropy(
     if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1] or not logits.ndim:
         raise ShapeError(
             f"cross_entropy: expected integer labels of shape {logits.shape[:-1]}, found "
-            f"{labels.dtype} {labels.shape}; probabilities would have shape {logits.shape}"
+            f"{labels.dtype} {labels.shape}; labels.astype(np.int64) makes whole numbers, "
+            f"labels[..., 0] drops an axis of one; probabilities have shape {logits.shape}"
         )
     if weight is None and not smoothing and ignore_index is None:
         return _plain(logits, labels)

@@ -6,13 +6,14 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.data import Ragged, SampleSet
 from daskdl.data.recipe import Arrays
-from daskdl.errors import DataError, SettingsError
+from daskdl.errors import DataError, SettingsError, ShapeError
 from tests.daskdl.data.epochs import epoch, everything
 
 
@@ -134,6 +135,22 @@ def test_an_optional_argument_is_the_functions_own():
         return {"x": batch["x"], "drawn": np.full(len(batch["x"]), rng is not None)}
 
     assert numbered().map(seeded).head(1)["drawn"].all()
+
+
+@pytest.mark.parametrize("way", ["map", "map_batches"])
+def test_lists_and_series_that_functions_return_are_arrays(way):
+    def listed(batch):
+        n = len(batch["x"])
+        words, ragged = pd.Series(["a"] * n), [[1.5] * (i + 1) for i in range(n)]
+        return {"x": [[1, 2]] * n, "words": words, "ragged": ragged}
+
+    batch = getattr(numbered(), way)(listed).head(2)
+    assert batch["x"].tolist() == [[1, 2], [1, 2]]
+    assert batch["words"].tolist() == ["a", "a"]
+    assert isinstance(batch["ragged"], Ragged)
+    uneven = numbered().map(lambda batch: {"x": [np.zeros((i, i)) for i in (1, 2)]})
+    with pytest.raises(ShapeError, match=r"SampleSet\.map, .*<lambda>, x: expected values of one"):
+        uneven.head(2)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from daskdl.data import Ragged
 from daskdl.errors import DataError, SettingsError, ShapeError
 from daskdl.kernels.runtime import threads
 from daskdl.nn import Embedding, Linear, Module, Sequential, Squeeze
@@ -217,6 +218,13 @@ def test_ids_stay_ids():
 def test_samples_that_are_no_numbers_are_refused(wrong):
     with pytest.raises(DataError, match=r"expected numbers \(N, ...\), found"):
         network().predict(wrong)
+
+
+def test_sequences_of_different_lengths_are_to_be_padded():
+    even, uneven = (Ragged.of([np.ones((n, 3)) for n in lengths]) for lengths in ((2, 2), (1, 2)))
+    assert Linear(3, 2).predict(even).shape == (2, 2, 2)
+    with pytest.raises(DataError, match=r"predict: .* found sequences of 1 to 2 items; pad them"):
+        Linear(3, 2).predict(uneven)
 
 
 def test_a_snapshot_stays_what_the_model_was():

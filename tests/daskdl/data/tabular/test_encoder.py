@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from daskdl.data import SampleSet
@@ -87,6 +89,29 @@ def test_words_of_any_dtype_are_the_same(dtype):
     changed = FRAME[["city"]].astype(dtype)
     assert TableEncoder.fit(changed) == encoder
     assert encoder.inputs(changed)["ids"].tolist() == encoder.inputs(FRAME)["ids"].tolist()
+
+
+def test_decimals_are_numbers_and_never_words():
+    values = [Decimal("1.5"), Decimal("2.5"), None, Decimal("4.25")]
+    arrow = pd.ArrowDtype(pa.decimal128(5, 2))
+    frame = pd.DataFrame({"a": pd.array(values, arrow), "y": pd.array([*values[:2]] * 2, arrow)})
+    floats = frame.astype({"a": float, "y": float})
+    for table in (frame, dd.from_pandas(frame, npartitions=2)):
+        encoder = TableEncoder.fit(table, target="y")
+        assert encoder.plain() == TableEncoder.fit(floats, target="y").plain()
+        for name, array in encoder(frame).arrays.items():
+            np.testing.assert_array_equal(array, encoder(floats).arrays[name])
+    objects = pd.DataFrame({"a": values, "y": [0, 1, 0, 1]})
+    with pytest.raises(DataError, match=r"found Decimal\('1\.5'\); frame\.astype\({name: float}\)"):
+        TableEncoder.fit(objects, target="y")
+
+
+def test_objects_that_dask_makes_texts_of_are_known_in_pandas():
+    frame = pd.DataFrame({"a": pd.Series([True, None, 7, "x"] * 3, dtype=object)})
+    of_texts = TableEncoder.fit(dd.from_pandas(frame, npartitions=2))
+    ids = of_texts(frame).arrays["x.ids"][:, 0]
+    assert (ids > 0).all()
+    np.testing.assert_array_equal(ids, of_texts(frame.astype("string")).arrays["x.ids"][:, 0])
 
 
 def test_an_encoder_comes_back_from_plain_data():

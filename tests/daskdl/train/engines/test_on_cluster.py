@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
+from daskdl.cluster import processors
 from daskdl.cluster.failures import TaskError
 from daskdl.collective.plan import plans
 from daskdl.data import Batches
@@ -29,6 +30,7 @@ from daskdl.train.engines.job import Job, Tools, pack
 from daskdl.train.engines.on_cluster import OnCluster
 from daskdl.train.engines.step import State
 from daskdl.train.engines.tables import Tables
+from daskdl.version import __version__
 from tests.daskdl.train.jobs import ITEMS, USERS, Recommender
 from tests.daskdl.train.runs import On, fit, network, problem
 
@@ -120,6 +122,15 @@ def test_a_worker_without_avx2_is_reported(engine, client, caplog):
     assert "alone, which lacks AVX2 or FMA; daskdl" in line
     assert f"({old})" in line
     assert f"({new})" in line
+
+
+def test_a_checkout_that_is_not_installed_knows_its_bits(monkeypatch):
+    def installed(name):
+        assert name != "daskdl"
+        return "1.0"
+
+    monkeypatch.setattr(processors, "version", installed)
+    assert f"; daskdl {__version__}, llvmlite 1.0, numba 1.0" in processors.bits()
 
 
 def test_a_thread_unpacks_once_has_a_model_of_its_own_and_holds_the_last_two_jobs():

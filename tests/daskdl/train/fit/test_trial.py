@@ -51,6 +51,21 @@ def test_a_mistake_shows_in_one_sample(options, kind, message):
         check_sample(job, samples().take(np.arange(1)))
 
 
+def test_a_model_of_arrays_gets_no_sequences_of_different_lengths():
+    job, _ = new_job()
+    batch = {"x": Ragged.of([np.ones((2, 3))]), "y": np.zeros(1, np.int64)}
+    with pytest.raises(TrainingError, match=r"lengths; pad them, .*batch\['x'\]\.padded\(100\)}\)"):
+        check_sample(job, batch)
+
+
+@pytest.mark.parametrize("labels", [np.zeros(4), np.zeros((4, 1), np.int64)])
+def test_the_error_says_how_to_make_labels_of_numbers_and_columns(labels):
+    samples = SampleSet.from_arrays(x=np.zeros((4, 3), np.float32), y=labels)
+    advice = r"astype\(np.int64\) makes whole numbers, labels\[..., 0\] drops"
+    with pytest.raises(ShapeError, match=advice):
+        Trainer(Linear(3, 2), CrossEntropyLoss(), SGD(0.1)).fit(samples, epochs=1, client=False)
+
+
 def test_samples_need_x_and_y():
     samples = SampleSet.from_arrays(x=np.zeros((4, 3), np.float32), rain=np.zeros(4))
     with pytest.raises(DataError, match=r"samples with x and y, found \['rain', 'x'\]"):
