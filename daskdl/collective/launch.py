@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from distributed import get_worker
 
+from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
-from daskdl.cluster.failures import TaskError, at_worker, until_done
+from daskdl.cluster.failures import TaskError, at_worker
 from daskdl.cluster.settings import seconds
 from daskdl.cluster.tasks import Place, assign
 from daskdl.collective.communicator import Communicator
 from daskdl.collective.group import Group
-from daskdl.collective.rank_tasks import RankTasks
+from daskdl.collective.rank_tasks import TURN, RankTasks, take_turn
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.collective.transport.comm import BrokenGangError
 from daskdl.compat.dask import Task, TaskRef
-from daskdl.errors import ClusterError, SettingsError
+from daskdl.errors import SettingsError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-#: Name of the lock of those that need all workers at once.
-TURN = "daskdl-gang"
 
 
 def run(
@@ -131,7 +128,7 @@ class _Call:
             parts = [TaskRef(self._ready[s].key) for s in group.shards(rank)] if self._ready else []
             put = self._id, self._attempt, rank, self._function, self._args, bool(self._ready)
             graph[key] = Task(key, run_rank, group, *put, *parts)
-        self._take_turn()
+        take_turn(self.cluster, self._lock, self.purpose)
         tasks = None
         try:
             futures = self.cluster.submit(graph, list(graph), Place(addresses))
@@ -158,16 +155,6 @@ class _Call:
         self._ready = []
         self.cluster.drop(self._lock)
         self.cluster.tell({"op": "daskdl_gang_forget", "run": self._id})
-
-    def _take_turn(self) -> None:
-        limit = time.monotonic() + seconds("stall-timeout")
-        while not self._lock.acquire(timeout=5):
-            self.cluster.workers(self.purpose)
-            if time.monotonic() > limit:
-                raise ClusterError(
-                    f"{self.purpose}: expected a turn within daskdl.stall-timeout, found another "
-                    "fit or collective at work on the same cluster; wait for its end"
-                )
 
 
 def run_rank(

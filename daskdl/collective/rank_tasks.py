@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from concurrent import futures as concurrent
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.attempts import lost
 from daskdl.cluster.client import Cluster
-from daskdl.cluster.failures import lost
 from daskdl.cluster.settings import seconds
 from daskdl.collective.group import Group
 from daskdl.collective.transport.comm import BrokenGangError
@@ -23,8 +23,26 @@ ASKED_IN_A_SECOND = 32
 #: Seconds between two questions for workers that send no heartbeats, if ranks are few.
 HEARD_EVERY = 1.5
 
+#: Name of the lock of those that need all workers at once.
+TURN = "daskdl-gang"
+
 #: Of a future that has not failed.
 UNDER_WAY = ("pending", "finished")
+
+
+def take_turn(cluster: Cluster, lock: Any, purpose: str) -> None:
+    """Take the cluster's lock :data:`TURN`; ranks of two groups would wait for each other.
+
+    Raises ClusterError when it is not free within ``daskdl.stall-timeout``.
+    """
+    limit = time.monotonic() + seconds("stall-timeout")
+    while not lock.acquire(timeout=5):
+        cluster.workers(purpose)
+        if time.monotonic() > limit:
+            raise ClusterError(
+                f"{purpose}: expected a turn within daskdl.stall-timeout, found another fit or "
+                "collective at work on the same cluster; wait for its end, or use another cluster"
+            )
 
 
 class RankTasks:

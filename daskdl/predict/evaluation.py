@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import awaitable
-from daskdl.cluster.failures import for_caller, naming, until_done
+from daskdl.cluster.failures import for_caller, naming
 from daskdl.cluster.processors import precision_on, threads_of_task
 from daskdl.compat.dask import TaskRef
 from daskdl.data import SampleSet

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
-from daskdl.cluster.failures import until_done
 from daskdl.compat.dask import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.nested import has, nested

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import cloudpickle
 
+from daskdl.cluster.attempts import until_done
 from daskdl.cluster.client import Cluster
-from daskdl.cluster.failures import until_done
 from daskdl.cluster.processors import bits
 from daskdl.cluster.starting.workers import are_reached, interrupts_are_the_drivers
 from daskdl.compat.dask import Task, TaskRef

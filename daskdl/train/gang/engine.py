@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any
 from daskdl.cluster.settings import n_bytes, seconds
 from daskdl.cluster.tasks import Place
 from daskdl.collective.payload import UNIT
+from daskdl.collective.rank_tasks import TURN, take_turn
 from daskdl.collective.rendezvous import Rendezvous
 from daskdl.compat.dask import Task, TaskRef
 from daskdl.data import SampleSet
 from daskdl.data.batches import Share
-from daskdl.errors import ClusterError
 from daskdl.train.engines.job import Job
 from daskdl.train.engines.on_cluster import OnCluster
 from daskdl.train.engines.step import State
@@ -98,7 +98,7 @@ class GangEngine(OnCluster):
         self._sent_slices: list[Future] = []
         self._late: dict[str, Future] = {}
         self._cluster.install(Rendezvous(), "start of the fit")
-        self._lock = self._cluster.lock("daskdl-gang")
+        self._lock = self._cluster.lock(TURN)
 
     def _run(self, state: State, shares: Sequence[Share], purpose: str) -> State:
         self._late = {w: f for w, f in self._late.items() if f.status == "pending"}
@@ -152,7 +152,7 @@ class GangEngine(OnCluster):
         graph = gang_graph(
             name, self._attempt, gang, state.iteration, (job, gang_key), slices, keys, shares
         )
-        self._take_turn(purpose)
+        take_turn(self._cluster, self._lock, purpose)
         futures = self._cluster.submit(graph, list(graph), Place(gang.addresses))
         self._workers = workers
         return Session(self._cluster, self._job.id, self._attempt, gang, futures)
@@ -219,15 +219,3 @@ class GangEngine(OnCluster):
             self._late |= self._session.close()
             self._session = None
             self._lock.release()
-
-    def _take_turn(self, purpose: str) -> None:
-        """Wait for the cluster's lock: without it members of two gangs would wait for ever."""
-        limit = time.monotonic() + seconds("stall-timeout")
-        while not self._lock.acquire(timeout=5):
-            self._cluster.workers(purpose)
-            if time.monotonic() > limit:
-                raise ClusterError(
-                    f"{purpose}: expected a turn within daskdl.stall-timeout, found another fit at "
-                    "work on the same cluster; wait for its end, or use "
-                    "another cluster"
-                )

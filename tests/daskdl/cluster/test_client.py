@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, WorkerPlugin, get_worker
 
+from daskdl.cluster.attempts import lost
 from daskdl.cluster.client import Cluster
 from daskdl.cluster.current import current_client
-from daskdl.cluster.failures import lost
 from daskdl.cluster.tasks import Place
 from daskdl.compat.dask import Task, TaskRef
 from daskdl.errors import ClusterError

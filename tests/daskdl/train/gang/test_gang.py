@@ -13,6 +13,7 @@ import dask
 import pytest
 from distributed import Client
 
+from daskdl.collective.rank_tasks import take_turn
 from daskdl.data import Batches
 from daskdl.train import Trainer
 from daskdl.train.gang.engine import GangEngine, gang_graph
@@ -108,12 +109,12 @@ def test_a_gang_begins_when_the_gang_before_has_ended(client):
     engine, entered = new_engine(client), threading.Event()
 
     def enter():
-        engine._take_turn("a test")
+        take_turn(engine._cluster, engine._lock, "a test")
         entered.set()
         engine._lock.release()
 
     other = new_engine(client)
-    other._take_turn("another")
+    take_turn(other._cluster, other._lock, "another")
     entering = threading.Thread(target=enter)
     entering.start()
     assert not entered.wait(0.5)
@@ -125,7 +126,7 @@ def test_a_gang_begins_when_the_gang_before_has_ended(client):
 def test_a_gang_that_has_ended_reports_nothing_to_the_scheduler(client):
     # A lock of Dask would, once for every group, for as long as the client lives.
     engine = new_engine(client)
-    engine._take_turn("a test")
+    take_turn(engine._cluster, engine._lock, "a test")
     assert engine._lock.refresh_callback.is_running()
     engine._lock.release()
     engine.close()
