@@ -1,4 +1,4 @@
-"""Decoded chunks of a scene, kept from tile to tile, and the order of tiles that needs few."""
+"""Decoded chunks of a scene, kept from tile to tile."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import itertools
 import math
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from daskdl.predict.scenes.tiles import Tiling
 
 Array = NDArray[Any]
 Place = tuple[int, ...]
@@ -68,48 +65,3 @@ class Chunked:
             first = [(i - r.start) * n for i, r, n in zip(place, box, sizes, strict=True)]
             part = tuple(slice(at, at + n) for at, n in zip(first, sizes, strict=True))
             self._chunks[place] = read[part].copy()
-
-
-def strips(tiling: Tiling) -> tuple[int, list[int]]:
-    """Return the bytes of chunks to keep, and the width of a strip in tiles along each axis.
-
-    Tiles are computed strip by strip, from the first to the last along the first axis. So each
-    chunk is read once, and chunks at the border of two strips twice. The bytes are 0 if there is no
-    room for a strip one tile wide, or nothing to keep.
-    """
-    cells, layout, axes = tiling.cells, tiling.layout, tiling.axes
-    wide = [1, *(len(axis.windows) for axis in axes[1:])]
-    sizes = None if hasattr(cells, "__dask_graph__") else getattr(cells, "chunks", None)
-    if sizes is None:
-        return 0, wide
-    counts = [-(-n // size) for n, size in zip(cells.shape, sizes, strict=True)]
-    row = cells.dtype.itemsize * math.prod(sizes)
-    row *= 1 if layout.channel is None else counts[layout.channel]
-
-    def most(i: int, many: int) -> int:
-        """Return the most chunks along an axis that ``many`` tiles touch."""
-        spans, size = [window.cells for window in axes[i].windows], sizes[layout.image[i]]
-        ends = [(spans[k][0], spans[k : k + many][-1][1]) for k in range(0, len(spans), many)]
-        return max(-(-stop // size) - start // size for start, stop in ends)
-
-    parts = [1] * len(wide)
-    while True:
-        # Before a chunk is used again, the rest of its row passes, and as much of the next row;
-        # threads that are not in step need one window more.
-        along = [most(i, n) + 2 * most(i, 1) for i, n in enumerate(wide[1:], 1)]
-        need = row * min(most(0, 1) * math.prod(along), math.prod(counts[a] for a in layout.image))
-        if need <= tiling.room:
-            return need, wide
-        i = wide.index(max(wide))
-        if wide[i] == 1:
-            return 0, wide
-        parts[i] += 1
-        wide[i] = -(-len(axes[i].windows) // parts[i])
-
-
-def in_strips(tiling: Tiling, sample: Place, number: Place) -> tuple[int, ...]:
-    """Return the sort key of a tile; samples of one chunk follow each other."""
-    kept_bytes, wide = tiling.strips
-    each = [tiling.cells.chunks[axis] if kept_bytes else 1 for axis in tiling.layout.samples]
-    strip = [i // n for i, n in zip((*sample, *number[1:]), (*each, *wide[1:]), strict=True)]
-    return (*strip, *number, *sample)

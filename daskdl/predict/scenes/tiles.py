@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from daskdl.errors import SettingsError
 from daskdl.predict.kept import for_tasks
 from daskdl.predict.partitions import only
 from daskdl.predict.predictor import Predictor
-from daskdl.predict.scenes.chunks import Chunked, in_strips, strips
+from daskdl.predict.scenes.chunks import Chunked
 from daskdl.predict.scenes.tasks import (
     WINDOW,
     Common,
@@ -52,8 +53,48 @@ class Tiling:
 
     @cached_property
     def strips(self) -> tuple[int, list[int]]:
-        """Bytes of kept chunks, and the width of a strip in tiles."""
-        return strips(self)
+        """Bytes of chunks to keep, and the width of a strip in tiles along each axis.
+
+        Tiles are computed strip by strip, from the first to the last along the first axis. So each
+        chunk is read once, and chunks at the border of two strips twice. The bytes are 0 if there
+        is no room for a strip one tile wide, or nothing to keep.
+        """
+        cells, layout, axes = self.cells, self.layout, self.axes
+        wide = [1, *(len(axis.windows) for axis in axes[1:])]
+        sizes = None if hasattr(cells, "__dask_graph__") else getattr(cells, "chunks", None)
+        if sizes is None:
+            return 0, wide
+        counts = [-(-n // size) for n, size in zip(cells.shape, sizes, strict=True)]
+        row = cells.dtype.itemsize * math.prod(sizes)
+        row *= 1 if layout.channel is None else counts[layout.channel]
+
+        def most(i: int, many: int) -> int:
+            """Return the most chunks along an axis that ``many`` tiles touch."""
+            spans, size = [window.cells for window in axes[i].windows], sizes[layout.image[i]]
+            ends = [(spans[k][0], spans[k : k + many][-1][1]) for k in range(0, len(spans), many)]
+            return max(-(-stop // size) - start // size for start, stop in ends)
+
+        parts = [1] * len(wide)
+        while True:
+            # Before a chunk is used again, the rest of its row passes, and as much of the next row;
+            # threads that are not in step need one window more.
+            along = [most(i, n) + 2 * most(i, 1) for i, n in enumerate(wide[1:], 1)]
+            whole = math.prod(counts[axis] for axis in layout.image)
+            need = row * min(most(0, 1) * math.prod(along), whole)
+            if need <= self.room:
+                return need, wide
+            i = wide.index(max(wide))
+            if wide[i] == 1:
+                return 0, wide
+            parts[i] += 1
+            wide[i] = -(-len(axes[i].windows) // parts[i])
+
+    def _in_strips(self, sample: Place, number: Place) -> tuple[int, ...]:
+        """Return the sort key of a tile; samples of one chunk follow each other."""
+        kept_bytes, wide = self.strips
+        each = [self.cells.chunks[axis] if kept_bytes else 1 for axis in self.layout.samples]
+        strip = [i // n for i, n in zip((*sample, *number[1:]), (*each, *wide[1:]), strict=True)]
+        return (*strip, *number, *sample)
 
     @cached_property
     def common(self) -> Common:
@@ -117,7 +158,7 @@ class Tiling:
         samples = itertools.product(*(range(cells.shape[axis]) for axis in layout.samples))
         numbers = itertools.product(*(range(len(axis.windows)) for axis in axes))
         each = [*itertools.product(samples, numbers)]
-        each.sort(key=lambda one: in_strips(self, *one))
+        each.sort(key=lambda one: self._in_strips(*one))
         for rank, (sample, number) in enumerate(each):
             at = _place(order, layout, sample, number)
             if to is not None and at not in to:
