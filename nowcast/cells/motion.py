@@ -1,73 +1,16 @@
-"""The motion of a cell: its past, its track ahead, and its arrival at places."""
+"""The motion of a cell: its track ahead, and its arrival at places."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyproj
-from numpy.typing import NDArray
 
+from nowcast.cells.track import Cell
 from nowcast.rain.texts import utc_text
 from nowcast.sums.areas import inside_of
-
-if TYPE_CHECKING:
-    from nowcast.cells.track import Cell
-
-#: Length of the past in minutes.
-WINDOW = 40.0
-#: Km that a middle is uncertain by, and km a minute by which cells move unlike the rain in them.
-MIDDLE_ERROR, OWN_MOTION = 0.7, 0.15
-#: Share that a cell's rain is uncertain by, and what trends of the logarithm are usual, a minute.
-VOLUME_ERROR, OWN_TREND = 0.25, 0.02
-
-
-class Past(NamedTuple):
-    """A cell's last frames, oldest first."""
-
-    ages: tuple[float, ...] = ()  #: Minutes before now.
-    places: tuple[tuple[float, float], ...] = ()  #: Row and column of the middle.
-    volumes: tuple[float, ...] = ()  #: m3 h-1.
-
-    def aged(self, minutes: float) -> Past:
-        """Return the past some ``minutes`` later, without frames that are too old."""
-        ages = [age + minutes for age in self.ages]
-        count = sum(age <= WINDOW for age in ages)
-        drop = len(ages) - count
-        return Past(tuple(ages[drop:]), self.places[drop:], self.volumes[drop:])
-
-    def with_now(self, row: float, column: float, volume: float) -> Past:
-        """Return the past with the present frame at its end."""
-        return Past((*self.ages, 0.0), (*self.places, (row, column)), (*self.volumes, volume))
-
-    def motion(self, field: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the motion in cells per minute, rows and columns, (2,) float64.
-
-        It is the slope of a line through the middles, pulled to the ``field``'s motion in the cell
-        by the middles' uncertainty: two frames have little weight, five have much.
-        """
-        hold = (MIDDLE_ERROR / OWN_MOTION) ** 2
-        slope, weight = _slope(self.ages, np.array(self.places))
-        return np.asarray((weight * slope + hold * field) / (weight + hold))
-
-    def trend(self) -> float | None:
-        """Return the change of rain in an hour relative to the present; None without a past."""
-        if len(self.ages) < 2 or min(self.volumes) <= 0:
-            return None
-        hold = (VOLUME_ERROR / OWN_TREND) ** 2
-        slope, weight = _slope(self.ages, np.log(self.volumes)[:, np.newaxis])
-        return float(np.expm1(60 * slope[0] * weight / (weight + hold)))
-
-
-def _slope(
-    ages: tuple[float, ...], values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
-    """Return the slopes a minute of values (frame, k) by least squares, and their weight."""
-    time = np.mean(ages) - np.array(ages)
-    weight = float(time @ time)
-    return time @ values / max(weight, 1e-9), weight
-
 
 #: Minutes ahead of the points of a track.
 LEADS = (15, 30, 45, 60)
