@@ -1,8 +1,8 @@
-"""Plot: the picture of a fit's history."""
+"""Plot: the picture of a fit's :class:`~daskdl.train.watch.history.History`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,11 @@ from numpy.typing import NDArray
 from daskdl.errors import needed
 from daskdl.train.engines.step import PHASES
 
-if TYPE_CHECKING:
-    from daskdl.train.watch.history import History
-
 #: Points of a curve of iterations; of more, means are drawn.
 POINTS = 200
 
 
-def draw(history: History) -> list[Any]:
+def draw(history: Any) -> list[Any]:
     """Draw a new figure and return its Axes."""
     with needed(
         "History.plot: expected matplotlib, found it not installed; pip install daskdl[nowcast]"
@@ -36,7 +33,7 @@ def draw(history: History) -> list[Any]:
     return list(axes)
 
 
-def draw_loss(history: History, ax: Any) -> None:
+def draw_loss(history: Any, ax: Any) -> None:
     """Draw the loss of iterations, epochs and validations."""
     ax.plot(history["loss"], color="0.75", linewidth=0.8, label="iteration")
     for name, label, color in (("loss", "epoch", "C0"), ("val_loss", "validation", "C1")):
@@ -45,7 +42,7 @@ def draw_loss(history: History, ax: Any) -> None:
     ax.legend()
 
 
-def _draw_metrics(history: History, ax: Any) -> None:
+def _draw_metrics(history: Any, ax: Any) -> None:
     for i, name in enumerate(_metrics(history)):
         _draw_epochs(history, ax, name, f"{name}, training", f"C{i + 2}", linestyle="--")
         _draw_epochs(history, ax, f"val_{name}", name, f"C{i + 2}")
@@ -53,7 +50,7 @@ def _draw_metrics(history: History, ax: Any) -> None:
     ax.legend()
 
 
-def _draw_phases(history: History, ax: Any) -> None:
+def _draw_phases(history: Any, ax: Any) -> None:
     at, heights = _means(history, PHASES)
     shown = [i for i, row in enumerate(heights) if row.any()]
     if shown:
@@ -70,9 +67,7 @@ def _draw_phases(history: History, ax: Any) -> None:
     ax.set(xlabel="iteration", ylabel="seconds of an iteration")
 
 
-def _draw_epochs(
-    history: History, ax: Any, name: str, label: str, color: str, **style: Any
-) -> None:
+def _draw_epochs(history: Any, ax: Any, name: str, label: str, color: str, **style: Any) -> None:
     points = [(row["iteration"], row[name]) for row in history.epochs if name in row]
     if points:
         marker = "o" if len(points) <= 30 else None
@@ -80,7 +75,7 @@ def _draw_epochs(
         ax.plot(*zip(*points, strict=True), **look)
 
 
-def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
+def _means(history: Any, names: tuple[str, ...]) -> tuple[NDArray[Any], list[NDArray[Any]]]:
     """Return iterations and values of columns; means of neighbours if there are many."""
     n = len(history)
     bounds = np.linspace(0, n, min(n, POINTS) + 1).astype(int)
@@ -89,12 +84,12 @@ def _means(history: History, names: tuple[str, ...]) -> tuple[NDArray[Any], list
     return bounds[:-1] + lengths / 2, [total / lengths for total in sums]
 
 
-def _metrics(history: History) -> list[str]:
+def _metrics(history: Any) -> list[str]:
     validated = (n.removeprefix("val_") for row in history.epochs for n in row if n[:4] == "val_")
     return [name for name in dict.fromkeys((*history.metrics, *validated)) if name != "loss"]
 
 
-def _title(history: History) -> str:
+def _title(history: Any) -> str:
     totals = history.since(0)
     return (
         f"{len(history):,} iterations, {totals['samples']:,} samples, {totals['seconds']:.3g} s, "
