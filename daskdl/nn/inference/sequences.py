@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from daskdl import ops
-from daskdl.kernels.convolution import conv2d
-from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.products.packed import packed
 from daskdl.kernels.runtime.precision import precision_of
 from daskdl.nn.inference.pending import Joined, Pending
-from daskdl.nn.inference.prepared import Folded, Prepared, Taken, rows_of
+from daskdl.nn.inference.prepared import Folded, Taken, rows_of
 from daskdl.nn.inference.rules import extension
 from daskdl.nn.inference.running import Pass, array_of, result_of, rule
 from daskdl.ops.arguments import FLOATS
-from daskdl.ops.recurrent.convlstm import compute as convlstms
 from daskdl.ops.recurrent.lstm import compute as lstms
 from daskdl.tensor import Array, Tensor
 
@@ -87,37 +82,3 @@ def _taken(x: Any) -> Taken | None:
     if x.axes == (1, 0, 2):
         return x.source
     return x.source._replace(ids=x.source.ids.T) if x.axes is None and x.ndim == 3 else None
-
-
-@rule(ops.convlstm)
-def convlstm(
-    run: Pass, x: Any, h: Any, c: Any, weight_input: Any, weight_state: Any, bias: Any,
-    **settings: Any,
-) -> Any:  # fmt: skip
-    """Run a ConvLSTM with weights that are transformed once."""
-    keys = [w is None or run.prepared.key(array_of(w)) for w in (weight_input, weight_state)]
-    if None in keys:
-        return None
-    values = x, h, c, weight_input, weight_state, bias
-    arrays = [value.data if isinstance(value, Tensor) else value for value in values]
-    function = partial(convlstms, _Convolutions(run.prepared))
-    return tuple(map(Tensor, run.call(result_of, function, *arrays, **settings)))
-
-
-class _Convolutions:
-    """Convolutions with a model's own weights, transformed once."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        self._prepared = prepared
-
-    def forward(self, x: Array, weight: Array, geometry: Geometry) -> Array:
-        """Convolve images."""
-        columns = geometry.size(*x.shape[1:3])[1]
-        key = self._prepared.key(weight), geometry, columns, None
-        made = self._prepared.get(key, lambda: Convolution(weight, None, geometry, columns))
-        return made(x)
-
-    def prepared(self, weight: Array, geometry: Geometry) -> Callable[[Array, Array], Array]:
-        """Return a function that adds the convolution of images to an array."""
-        key = "adding", self._prepared.key(weight), geometry
-        return self._prepared.get(key, lambda: conv2d.prepared(weight, geometry))

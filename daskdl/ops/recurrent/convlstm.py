@@ -6,8 +6,6 @@ Nowcasting, arXiv 1506.04214; here without its peephole weights.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from daskdl.errors import ShapeError
@@ -65,25 +63,6 @@ def convlstm(
     h, c : arrays (N, H, W, C)
         Output and state after the last step.
     """
-    return compute(kernel, x, h, c, weight_input, weight_state, bias, steps=steps)
-
-
-def compute(
-    convolutions: Any,
-    x: Array | None,
-    h: Array,
-    c: Array,
-    weight_input: Array | None,
-    weight_state: Array,
-    bias: Array,
-    *,
-    steps: int | None = None,
-):
-    """Return the results of :func:`convlstm`, and its backward.
-
-    ``convolutions`` has the functions ``forward`` and ``prepared`` of
-    :mod:`daskdl.kernels.convolution.conv2d`.
-    """
     steps, like = unrolled("convlstm", x, weight_input, steps), ("h", h)
     check("convlstm", like, h=(h, (None,) * 4))
     n, height, width, channels = h.shape
@@ -107,12 +86,12 @@ def compute(
     else:
         assert weight_input is not None
         within = same("convlstm", "weight_input", weight_input)
-        gates = convolutions.forward(inputs.reshape(*images, features), weight_input, within)
+        gates = kernel.forward(inputs.reshape(*images, features), weight_input, within)
         gates = gates.reshape(steps, n, height, width, 4 * channels)
     outputs = empty((steps + 1, n, height, width, channels), h.dtype)
     states = empty(outputs.shape, h.dtype)
     outputs[0], states[0] = h, c
-    step, shift = convolutions.prepared(weight_state, around), standard(bias)
+    step, shift = kernel.prepared(weight_state, around), standard(bias)
     for t in range(steps):
         step(outputs[t], gates[t])
         lstm_cell(
