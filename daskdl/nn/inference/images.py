@@ -18,14 +18,6 @@ from daskdl.ops.pool.pooling import windows_of
 from daskdl.tensor import Array, Tensor
 
 
-@rule(ops.global_avg_pool2d)
-def global_avg_pool2d(run: Pass, x: Any) -> Any:
-    """Compute means of whole images."""
-    if x.ndim != 4 or x.dtype not in FLOATS or 0 in x.shape[1:3]:
-        return None
-    return Tensor(run.call(pooling.global_means, run.contiguous(x)))
-
-
 @rule(ops.mean)
 def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Compute means of whole images, (N, C, H, W) with channels last in memory."""

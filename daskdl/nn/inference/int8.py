@@ -6,7 +6,6 @@ results are rounded by another pass.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -150,10 +149,6 @@ def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
     if rounded is not None and rounded.scale == of_x:
         bytes_of_x = rounded.bytes if x.axes is None else rounded.bytes.transpose(x.axes)
     else:
-        floats = run.contiguous(x)
-        before, scale, bytes_of_x = run.rounded
-        if before() is not floats or scale != of_x:  # queries, keys and values share it
-            bytes_of_x = run.call(to_bytes, floats, *of_x)
-            run.rounded = weakref.ref(floats), of_x, bytes_of_x
+        bytes_of_x = run.call(to_bytes, run.contiguous(x), *of_x)
     y: Array = run.contiguous(bytes_of_x)
     return y if product.fits(y) else run.call(widened, y, *product.widths)

@@ -30,8 +30,6 @@ class Pass:
 
     def __init__(self, prepared: Prepared, recorder: Recorder | None) -> None:
         self.prepared, self.recorder = prepared, recorder
-        #: The floats that were rounded last (a weak reference), their scale, and the bytes.
-        self.rounded: tuple[Callable[[], Any], Any, Any] = (lambda: None), None, None
 
     def call(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         """Call a function of arrays."""
