@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from daskdl.data.batches import Share
 from daskdl.data.functions import take
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.kernels.runtime.threads import thread_budget
@@ -12,6 +13,12 @@ from daskdl.train.engines.job import Job
 
 #: Of one shard: (iteration of the run, epoch, iteration in it), first position, and how many.
 Place = tuple[tuple[int, int, int], int, int]
+
+
+def place_of(iteration: int, share: Share, shard: int) -> Place:
+    """Return the place of a shard's samples in an iteration of the run."""
+    at = iteration, share.epoch, share.iteration
+    return at, int(share.starts[shard]), int(share.counts[shard])
 
 
 def drawn(job: Job, partition: Partition, shard: int, place: Place) -> tuple[Indices, Batch]:

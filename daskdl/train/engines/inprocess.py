@@ -23,7 +23,7 @@ from daskdl.kernels.runtime.threads import granted_cores, thread_budget
 from daskdl.kernels.vectors.arithmetic import copied, copy_to
 from daskdl.predict.evaluation import combined
 from daskdl.train.engines import step, whole_batch
-from daskdl.train.engines.ahead import Ahead, Place
+from daskdl.train.engines.ahead import Ahead, place_of
 from daskdl.train.engines.gradient import add
 from daskdl.train.engines.job import Job, evaluate
 from daskdl.train.engines.step import State, Vector
@@ -101,15 +101,15 @@ class InProcessEngine:
     def _draw(self, state: State, share: Share, following: Share | None, s: int) -> Any:
         after = None
         if following is not None and following.counts[s]:
-            after = _place(state.iteration + 1, following, s)
-        place = _place(state.iteration, share, s)
+            after = place_of(state.iteration + 1, following, s)
+        place = place_of(state.iteration, share, s)
         return self._ahead.draw(self._partition(False, s), s, place, after)
 
     def _shard(
         self, function: Any, state: State, share: Share, draws: Any, s: int, **more: Any
     ) -> Any:
         """Compute something of a shard in one iteration."""
-        at, start, count = _place(state.iteration, share, s)
+        at, start, count = place_of(state.iteration, share, s)
         partition = self._partition(False, s)
         put = self._job, state.weights, partition, at, s, start, count
         return function(*put, draw=draws[s], **more)
@@ -152,8 +152,3 @@ class InProcessEngine:
         if self._threads == 1:
             return {s: function(s) for s in shards}
         return dict(zip(shards, self._pool.map(function, shards), strict=True))
-
-
-def _place(iteration: int, share: Share, s: int) -> Place:
-    at = iteration, share.epoch, share.iteration
-    return at, int(share.starts[s]), int(share.counts[s])

@@ -36,7 +36,7 @@ from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.buckets import count_of
 from daskdl.train.gang.member import run_groups
 from daskdl.train.gang.members import Gang, cut
-from daskdl.train.gang.outcome import draws_of
+from daskdl.train.gang.outcome import note_of
 from daskdl.train.gang.session import Session
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def gang_graph(
             attempt,
             rank,
             first,
-            draws_of(shares, shards),
+            note_of(shares, shards),
             None if slices is None else TaskRef(slices[rank]),
             *(TaskRef(parts[s]) for s in shards),
         )

@@ -20,7 +20,7 @@ from daskdl.data.partition import Partition
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.predict.measures import Measured
 from daskdl.train.engines import step
-from daskdl.train.engines.ahead import Ahead, Place
+from daskdl.train.engines.ahead import Ahead, place_of
 from daskdl.train.engines.gradient import Gradient, Stopwatch
 from daskdl.train.engines.job import Job
 from daskdl.train.engines.step import Record
@@ -28,7 +28,7 @@ from daskdl.train.engines.tables import Tables
 from daskdl.train.engines.whole_batch import predictions
 from daskdl.train.gang.buckets import Buckets
 from daskdl.train.gang.members import Gang, Slice, Slots, Vector
-from daskdl.train.gang.outcome import Draw, Draws, MemberState, Result, draws_of, gathered, noted
+from daskdl.train.gang.outcome import MemberState, Result, gathered, noted
 from daskdl.train.gang.update import SlicedUpdate, WholeUpdate, gather_all
 
 #: Seconds that members wait for another group, before they let others' tasks have the workers.
@@ -41,13 +41,13 @@ def run_groups(
     attempt: int,
     rank: int,
     first: int,
-    draws: Draws,
+    note: Sequence[Any],
     numbers: Slice | None,
     *partitions: Partition,
 ) -> Result | None:
     """Run a group of iterations with the other members, then the groups that the driver asks for.
 
-    The group begins at iteration ``first``. ``draws`` has the samples of each iteration, by shard.
+    The group begins at iteration ``first``; ``note`` has the samples of this member's shards.
     ``numbers`` has this member's numbers at the group's beginning, None if it kept them from the
     last group. ``partitions`` are its shards.
 
@@ -62,7 +62,7 @@ def run_groups(
     comm = Communicator.connect(rendezvous, gang, job.id, attempt, rank)
     try:
         with closing(Member(rendezvous, job, gang, attempt, comm)) as member:
-            result = member.run(first, draws, numbers, partitions)
+            result = member.run(first, noted(note), numbers, partitions)
     except BaseException as error:
         comm.close(f"{type(error).__name__}: {error}")
         raise
@@ -99,12 +99,16 @@ class Member:
         )
 
     def run(
-        self, first: int, draws: Draws, numbers: Slice | None, partitions: Sequence[Partition]
+        self,
+        first: int,
+        shares: list[Share] | None,
+        numbers: Slice | None,
+        partitions: Sequence[Partition],
     ) -> Result | None:
-        """Run the groups."""
-        while True:
+        """Run the groups; ``shares`` are the first one's, by this member's shards."""
+        while shares is not None:
             with thread_budget(self.job.threads):
-                records, measured = self._group(first, draws, numbers, partitions)
+                records, measured = self._group(first, shares, numbers, partitions)
             self.rendezvous.at[self.job.id] = f"the end of the group from iteration {first} on"
             put = self.job, self.gang, self.comm, self.tables
             result = gathered(*put, self.kept, first, records, measured, self.update.sliced)
@@ -114,9 +118,7 @@ class Member:
                 self.rendezvous.mailbox(self.job.id, self.attempt).give(first, result)
             first, numbers = first + len(records), None
             shares = self._next_request(first)
-            if shares is None:
-                return None
-            draws = draws_of(shares, self.comm.shards)
+        return None
 
     def close(self) -> None:
         """Release samples that were drawn and are not needed, and end an exchange under way."""
@@ -124,14 +126,17 @@ class Member:
         self.buckets.close()
 
     def _group(
-        self, first: int, draws: Draws, numbers: Slice | None, partitions: Sequence[Partition]
+        self,
+        first: int,
+        shares: list[Share],
+        numbers: Slice | None,
+        partitions: Sequence[Partition],
     ) -> tuple[list[Record], list[Measured]]:
         """Run one group and keep its state; return each iteration's record and metrics."""
         self.update.begin(*self._beginning(first, numbers))
         records, all_measured = [], []
-        each = list(draws.each())
-        for t, (draw, following) in enumerate(zip_longest(each, each[1:]), first):
-            measured = self._gradients(t, draw, following, partitions)
+        for t, (share, following) in enumerate(zip_longest(shares, shares[1:]), first):
+            measured = self._gradients(t, share, following, partitions)
             watch = Stopwatch()
             total = Gradient.of_payload(self.buckets.total())
             reduce = watch.lap()
@@ -145,32 +150,31 @@ class Member:
     def _gradients(
         self,
         t: int,
-        draw: Draw,
-        following: Draw | None,
+        share: Share,
+        following: Share | None,
         partitions: Sequence[Partition],
     ) -> Measured:
         """Put the gradients of its own shards into the buckets; return their metrics."""
         self.buckets.begin(t)
-        at = t, draw.epoch, draw.iteration
         measured: list[Measured] = []
-        shards = [*zip(self.comm.shards, partitions, draw.shards, strict=True)]
-        busy = [i for i, (*_, (_, count)) in enumerate(shards) if count]
-        for shard, _, (_, count) in shards:
-            if not count:
+        shards, busy = self.comm.shards, np.flatnonzero(share.counts).tolist()
+        for i, shard in enumerate(shards):
+            if i not in busy:
                 self.buckets.put(shard, None)
         puts: dict[int, step.Put] = {}
         draws: dict[int, Any] = {}
         for i in busy:
-            shard, partition, (start, count) = shards[i]
-            after: Place | None = None
-            if following is not None and following.shards[i][1]:
-                after = (t + 1, following.epoch, following.iteration), *following.shards[i]
-            draw_samples = partial(self.ahead.draw, partition, shard, (at, start, count), after)
+            shard, partition, place = shards[i], partitions[i], place_of(t, share, i)
+            after = None
+            if following is not None and following.counts[i]:
+                after = place_of(t + 1, following, i)
+            draw_samples = partial(self.ahead.draw, partition, shard, place, after)
             draws[i] = cache(draw_samples) if self.job.whole_batch else draw_samples
+            at, start, count = place
             puts[i] = (self.job, self.update.weights, partition, at, shard, start, count)
         predicted = self._predicted(t, puts, draws) if self.job.whole_batch else None
         for i in busy:
-            shard = shards[i][0]
+            shard = shards[i]
             self.rendezvous.at[self.job.id] = f"iteration {t}, shard {shard}"
             if i == busy[-1] and self.buckets.early:
                 back = partial(self.buckets.back, shard)
@@ -218,10 +222,10 @@ class Member:
         return state.weights, state.slots
 
     def _next_request(self, first: int) -> list[Share] | None:
-        """Return the samples of the next group; None if there is none."""
+        """Return the samples of this member's shards in the next group; None if there is none."""
         self.rendezvous.at[self.job.id] = f"nothing, after {first} iterations"
         request = None
         if not self.comm.rank:
             request = self.rendezvous.mailbox(self.job.id, self.attempt).take(IDLE)
         request = self.comm.broadcast(request or None, first)
-        return noted(request) if request else None
+        return noted(request, self.comm.shards) if request else None

@@ -1,10 +1,10 @@
-"""A group's draws and outcome: messages to the members of a gang, and back."""
+"""A group's samples and outcome: messages to the members of a gang, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,52 +19,23 @@ from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.members import Gang, Slice, Slots, Vector, put_together
 
 
-class Draw(NamedTuple):
-    """Samples that some shards give to one iteration: (start, count) of each."""
-
-    epoch: int
-    iteration: int  # within the epoch
-    shards: tuple[tuple[int, int], ...]
-
-
-class Draws(NamedTuple):
-    """Samples that some shards give to consecutive iterations of a group."""
-
-    epoch: int
-    iteration: int  # of the first, within the epoch
-    starts: tuple[int, ...]  # of each shard
-    counts: tuple[tuple[int, ...], ...]  # of each shard, in every iteration
-
-    def each(self) -> Iterator[Draw]:
-        """Yield the samples of each iteration."""
-        starts = list(self.starts)
-        for i, counts in enumerate(zip(*self.counts, strict=True)):
-            yield Draw(self.epoch, self.iteration + i, tuple(zip(starts, counts, strict=True)))
-            starts = [start + count for start, count in zip(starts, counts, strict=True)]
-
-
-def draws_of(shares: Sequence[Share], shards: Sequence[int]) -> Draws:
-    """Return the samples that these shards give to consecutive iterations."""
+def note_of(shares: Sequence[Share], shards: Any = slice(None)) -> list[Any]:
+    """Return the samples that some shards, by default all, give to a group, as plain data."""
+    starts = np.asarray(shares[0].starts, np.int64)[shards]
+    counts = np.asarray([share.counts for share in shares])[:, shards]
+    counts = counts.astype(np.min_scalar_type(counts.max()))
     first = shares[0]
-    starts = tuple(int(first.starts[s]) for s in shards)
-    counts = tuple(tuple(int(share.counts[s]) for share in shares) for s in shards)
-    return Draws(first.epoch, first.iteration, starts, counts)
+    return [first.epoch, first.iteration, starts.tobytes(), counts.dtype.str, counts.tobytes()]
 
 
-def note_of(shares: Sequence[Share]) -> list[Any]:
-    """Return the shares of all shards as plain data for a message."""
-    starts = np.asarray(shares[0].starts, np.int64)
-    counts = np.asarray([share.counts for share in shares], np.int32)
-    return [shares[0].epoch, shares[0].iteration, starts.tobytes(), counts.tobytes()]
-
-
-def noted(note: Sequence[Any]) -> list[Share]:
-    """Undo :func:`note_of`: return the recorded shares."""
-    epoch, iteration, starts, counts = note
+def noted(note: Sequence[Any], shards: Any = slice(None)) -> list[Share]:
+    """Undo :func:`note_of`: return the shares of some of its shards, by default all."""
+    epoch, iteration, starts, kind, counts = note
     start = np.frombuffer(starts, np.int64)
-    shares = []
-    for i, count in enumerate(np.frombuffer(counts, np.int32).reshape(-1, start.size)):
-        shares.append(Share(epoch, iteration + i, start, count.astype(np.int64)))
+    all_counts = np.frombuffer(counts, kind).reshape(-1, start.size)
+    start, shares = start[shards], []
+    for i, count in enumerate(all_counts[:, shards].astype(np.int64)):
+        shares.append(Share(epoch, iteration + i, start, count))
         start = start + count
     return shares
 

@@ -17,7 +17,7 @@ from daskdl.data import Batches
 from daskdl.train.engines.tables import Tables
 from daskdl.train.gang.member import run_groups
 from daskdl.train.gang.members import Gang, cut, put_together
-from daskdl.train.gang.outcome import draws_of, note_of, noted
+from daskdl.train.gang.outcome import note_of, noted
 from tests.daskdl.train.runs import Do, digest, fit, problem
 
 
@@ -67,20 +67,14 @@ def test_a_state_is_cut_and_put_together(size, members):
         np.testing.assert_array_equal(state[name], slot)
 
 
-def test_draws_follow_the_shares():
+@pytest.mark.parametrize("shards", [[0, 1, 2, 3], [1, 3]])
+def test_notes_restore_the_shares(shards):
     shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
-    draws = draws_of(shares, [1, 3])
-    for share, draw in zip(shares, draws.each(), strict=True):
-        assert (draw.epoch, draw.iteration) == (share.epoch, share.iteration)
-        assert draw.shards == tuple((share.starts[s], share.counts[s]) for s in (1, 3))
-
-
-def test_notes_restore_the_shares():
-    shares = list(Batches([7, 20, 3, 11], 5).shares(2, 1, 6))
-    for share, restored in zip(shares, noted(note_of(shares)), strict=True):
-        assert (restored.epoch, restored.iteration) == (share.epoch, share.iteration)
-        np.testing.assert_array_equal(restored.starts, share.starts)
-        np.testing.assert_array_equal(restored.counts, share.counts)
+    for notes in (noted(note_of(shares), shards), noted(note_of(shares, shards))):
+        for share, restored in zip(shares, notes, strict=True):
+            assert (restored.epoch, restored.iteration) == (share.epoch, share.iteration)
+            np.testing.assert_array_equal(restored.starts, share.starts[shards])
+            np.testing.assert_array_equal(restored.counts, share.counts[shards])
 
 
 @pytest.mark.kills
