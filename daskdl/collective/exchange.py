@@ -48,9 +48,6 @@ class Exchange:
         Connections that :meth:`close` closes.
     """
 
-    #: Word for a step in errors.
-    step_name = "iteration"
-
     def __init__(
         self,
         run: str,
@@ -140,7 +137,7 @@ class Exchange:
         known = self._rendezvous is not None and threading.get_ident() == self._thread
         at = self._rendezvous.at if known and self._rendezvous else {}
         before = at.get(self._run, "")
-        at[self._run] = f"{self.step_name} {step}, {kind}"
+        at[self._run] = f"iteration {step}, {kind}"
         try:
             return self._transport.swap((self._run, self._attempt, step, kind), sends, receives)
         except PeerError as error:
@@ -172,7 +169,7 @@ class Exchange:
         return self._rendezvous and self._rendezvous.why(self._run, self._attempt)
 
     def _broken(self, step: int, kind: str, lost: PeerError) -> BrokenGangError:
-        where = f"{self.step_name} {step}, {kind}" if step >= 0 else kind
+        where = f"iteration {step}, {kind}" if step >= 0 else kind
         if why := self._ended():
             return BrokenGangError(f"{where}: {why}")
         where, error = f"{where}: {self._names[lost.peer]}", lost.error

@@ -8,7 +8,7 @@ from concurrent import futures as concurrent
 from typing import TYPE_CHECKING, Any
 
 from daskdl.cluster.attempts import lost
-from daskdl.cluster.client import Cluster
+from daskdl.cluster.client import HEARD_EVERY, Cluster
 from daskdl.cluster.settings import seconds
 from daskdl.collective.group import Group
 from daskdl.collective.transport.comm import BrokenGangError
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 #: Ranks of a group of whom the scheduler is asked in a second whether they are there.
 ASKED_IN_A_SECOND = 32
-
-#: Seconds between two questions for workers that send no heartbeats, if ranks are few.
-HEARD_EVERY = 1.5
 
 #: Name of the lock of those that need all workers at once.
 TURN = "daskdl-gang"

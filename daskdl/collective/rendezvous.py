@@ -104,7 +104,7 @@ class Rendezvous(WorkerPlugin):
 
     async def join(self, comm: Comm, run: str, attempt: int, rank: int) -> Any:
         """Take a connection from ``rank``."""
-        if self._over(run, attempt):
+        if self.why(run, attempt):
             comm.abort()
             return Status.dont_reply
         self._opened(run, attempt, comm)
@@ -114,7 +114,7 @@ class Rendezvous(WorkerPlugin):
         else:
             came.set_result(comm)
         # While this waits the worker does not read from the connection itself.
-        while not comm.closed() and not self._over(run, attempt):
+        while not comm.closed() and not self.why(run, attempt):
             await asyncio.sleep(0.5)
         return Status.dont_reply
 
@@ -128,7 +128,7 @@ class Rendezvous(WorkerPlugin):
         BrokenGangError
             When a peer cannot be reached, does not come in time, or the attempt has ended.
         """
-        if why := self._over(run, attempt):
+        if why := self.why(run, attempt):
             raise BrokenGangError(why)
 
         async def one(peer: int) -> Comm:
@@ -154,7 +154,7 @@ class Rendezvous(WorkerPlugin):
             await asyncio.wait(
                 tasks.values(), timeout=patience, return_when=asyncio.FIRST_EXCEPTION
             )
-            if why := self._over(run, attempt):
+            if why := self.why(run, attempt):
                 raise BrokenGangError(why)
             for peer, task in tasks.items():
                 if task.done() and (error := task.exception()):
@@ -182,7 +182,7 @@ class Rendezvous(WorkerPlugin):
         -------
         {"result": the answer}; None if the attempt has come to its end.
         """
-        if self._over(run, attempt):
+        if self.why(run, attempt):
             return None
         mailbox = self.mailbox(run, attempt)
         if word is not None and (not mailbox.put(word) or not word):
@@ -204,7 +204,7 @@ class Rendezvous(WorkerPlugin):
             What the rank here is doing; empty if nothing.
         """
         at = self.at.get(run, "")
-        if self._over(run, attempt):
+        if self.why(run, attempt):
             return at
         self._ended[run] = attempt, why
         for key in [key for key in self._came if key[0] == run and key[1] <= attempt]:
@@ -226,10 +226,6 @@ class Rendezvous(WorkerPlugin):
         await self.end(run, 1 << 62, "the run has ended")
         self.kept.pop(run, None)
 
-    def why(self, run: str, attempt: int) -> str | None:
-        """Return why an attempt was ended, None if it was not."""
-        return self._over(run, attempt)
-
     def keep(self, run: str, attempt: int, state: Any) -> None:
         """Keep a rank's state for its next task, if the attempt is not over."""
         self.kept[run] = state
@@ -238,10 +234,11 @@ class Rendezvous(WorkerPlugin):
             self.kept.popitem(last=False)
         # Looked at last: a rank that comes to its end late is not to keep what nobody asks for,
         # and the run may be forgotten in another thread just now.
-        if self._over(run, attempt):
+        if self.why(run, attempt):
             self.kept.pop(run, None)
 
-    def _over(self, run: str, attempt: int) -> str | None:
+    def why(self, run: str, attempt: int) -> str | None:
+        """Return why an attempt was ended, None if it was not."""
         last, why = self._ended.get(run, (-1, ""))
         return why if attempt <= last else None
 
