@@ -34,7 +34,7 @@ from daskdl.predict.arguments import (
     metrics_by_name,
     whole,
 )
-from daskdl.predict.measures import LossAndMetrics, Measured, Measures
+from daskdl.predict.measures import Measured, Measures
 from daskdl.predict.predictor import Predictor
 from daskdl.predict.trial import check_evaluation
 from daskdl.tensor import Tensor
@@ -97,7 +97,7 @@ class Evaluator:
     """
 
     predictor: Predictor
-    measures: LossAndMetrics
+    measures: Measures
     functions: Sequence[Callable[..., Any]]
     batch_size: int
     seed: int
@@ -154,7 +154,7 @@ def evaluate(
     """
     precision = float_precision("evaluate", model, precision)
     named = metrics_by_name("evaluate", metrics, {"loss"})
-    measures = LossAndMetrics(loss or no_loss, tuple(named.values()))
+    measures = Measures(loss or no_loss, tuple(named.values()))
     samples = as_samples("evaluate", samples, y, model)
     values = evaluate_samples(
         "evaluate", model, measures, samples, batch_size=batch_size, threads=threads,
@@ -172,7 +172,7 @@ def no_loss(prediction: Any, target: Any, sample_weight: Any = None) -> Tensor:
 def evaluate_samples(
     where: str,
     model: Module,
-    measures: LossAndMetrics,
+    measures: Measures,
     samples: SampleSet,
     *,
     batch_size: int,

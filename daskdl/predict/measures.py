@@ -54,11 +54,12 @@ def _arrays(statistics: Statistics) -> list[tuple[str, NDArray[Any]]]:
     return arrays
 
 
+@dataclass(frozen=True)
 class Measures:
-    """Base of classes with a loss and metrics."""
+    """A loss and metrics."""
 
     loss: Callable[..., Any]
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...] = ()
 
     def compare(
         self,
@@ -114,14 +115,6 @@ class Measures:
                     "take it as an argument of that name, found that it does not; add the "
                     "argument, or give samples without weights"
                 )
-
-
-@dataclass(frozen=True)
-class LossAndMetrics(Measures):
-    """A loss and metrics."""
-
-    loss: Callable[..., Any]
-    metrics: tuple[Metric, ...]
 
 
 def wrong_labels(loss: Callable[..., Any], prediction: tuple[int, ...], y: Any) -> Indices:

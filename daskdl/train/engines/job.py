@@ -19,7 +19,6 @@ from daskdl.data.partition import Partition
 from daskdl.errors import SettingsError
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
-from daskdl.metrics import Metric
 from daskdl.nn import Buffer, Module, Parameter
 from daskdl.optim import Method
 from daskdl.predict.arguments import check_sendable
@@ -30,16 +29,14 @@ from daskdl.tensor import no_grad
 _unpacked = threading.local()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Tools(Measures):
     """Model, loss, optimizer, functions and metrics of a job; the model is this thread's own."""
 
     model: Module
-    loss: Callable[[Any, Any], Any]
     optimizer: Method
     functions: tuple[Callable[..., Any], ...] = ()
     validation_functions: tuple[Callable[..., Any], ...] = ()
-    metrics: tuple[Metric, ...] = ()
 
 
 @dataclass(frozen=True)

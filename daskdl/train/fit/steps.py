@@ -165,12 +165,12 @@ def _job(
 ) -> Job:
     model, threads = trainer.model, options.threads
     tools = Tools(
-        model,
         trainer.loss,
-        trainer.optimizer.on(Layout.of(model)),
-        samples.functions,
-        () if validation is None else validation.functions,
         tuple(trainer.metrics.values()),
+        model=model,
+        optimizer=trainer.optimizer.on(Layout.of(model)),
+        functions=samples.functions,
+        validation_functions=() if validation is None else validation.functions,
     )
     if threads is None:
         threads = threads_of_task(client, samples.partitions, "start of the fit")

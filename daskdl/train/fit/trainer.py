@@ -14,7 +14,7 @@ from daskdl.nn import Module
 from daskdl.optim import Method
 from daskdl.predict.arguments import as_samples, metrics_by_name
 from daskdl.predict.evaluation import evaluate_samples
-from daskdl.predict.measures import LossAndMetrics
+from daskdl.predict.measures import Measures
 from daskdl.train.fit.callback import Callback
 from daskdl.train.fit.options import FitOptions, as_loss, check_trainer
 from daskdl.train.fit.steps import prepare, run
@@ -249,7 +249,7 @@ class Trainer:
         values = evaluate_samples(
             "Trainer.evaluate",
             self.model,
-            LossAndMetrics(self.loss, tuple(self.metrics.values())),
+            Measures(self.loss, tuple(self.metrics.values())),
             as_samples("Trainer.evaluate", samples, y, self.model),
             batch_size=batch_size,
             threads=threads,

@@ -27,7 +27,9 @@ def new_job(
     loss: Callable[..., Any] | None = None, threads: int = 1, **options: Any
 ) -> tuple[Job, Module]:
     model = options.pop("model") if "model" in options else Linear(3, 2, seed=4)
-    tools = Tools(model, loss or MSELoss(), options.pop("optimizer", SGD(0.5)), **options)
+    tools = Tools(
+        loss or MSELoss(), model=model, optimizer=options.pop("optimizer", SGD(0.5)), **options
+    )
     return pack(tools, seed=7, threads=threads), model
 
 

@@ -36,7 +36,7 @@ from tests.daskdl.train.runs import On, fit, network, problem
 
 
 def new_job() -> Job:
-    return pack(Tools(network(), MSELoss(), SGD(0.1)), seed=1, threads=1)
+    return pack(Tools(MSELoss(), model=network(), optimizer=SGD(0.1)), seed=1, threads=1)
 
 
 class Attempts:
@@ -155,7 +155,7 @@ def test_a_class_of_the_users_script_travels_by_value(monkeypatch):
     main = sys.modules["__main__"]
     monkeypatch.setattr(main, "Loss", None, raising=False)
     exec(source, vars(main))
-    job = pack(Tools(network(), main.Loss(), SGD(0.1)), seed=1, threads=1)
+    job = pack(Tools(main.Loss(), model=network(), optimizer=SGD(0.1)), seed=1, threads=1)
     monkeypatch.delattr(main, "Loss")
     assert job.tools().loss(0, 0) == 42
 
@@ -173,7 +173,7 @@ def test_an_object_that_does_not_pickle_is_named(name):
 
 def test_numbers_do_not_travel_with_a_job():
     model = Sequential(Embedding(10_000, 8, seed=0, sparse=True).freeze(), Linear(8, 1, seed=0))
-    job = pack(Tools(model, MSELoss(), SGD(0.1)), seed=0, threads=1)
+    job = pack(Tools(MSELoss(), model=model, optimizer=SGD(0.1)), seed=0, threads=1)
     assert len(job.payload) < 10_000  # of 320,000
     unpacked = job.tools().model
     assert [(n, t.shape, t.requires_grad) for n, t in unpacked.tables.items()] == [
