@@ -5,7 +5,7 @@ the trunk is pre-trained on other pictures, `--pretrain` first trains it to clas
 classes. For comparison: signs of principal components, signs of random projections, random codes.
 
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
-Run: python examples/deepbit.py --bits 32
+Run: python examples/deepbit.py --bits 32 --save deepbit.safetensors
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 import fashion_mnist
 import numpy as np
 
-from daskdl import SampleSet, Trainer
-from daskdl.console import argument_parser, natural, positive, script
+from daskdl import SampleSet, Trainer, save
+from daskdl.console import argument_parser, natural, output, positive, script
 from daskdl.models import DeepBit
 from daskdl.models.deepbit import DeepBitLoss, Turned
 from daskdl.nn import (
@@ -83,6 +83,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
     parser.add_argument(
         "--pretrain", type=natural, default=3, help="epochs of classification before"
     )
+    parser.add_argument("--save", type=output, help="file for the last network")
     parser.add_argument("--seed", type=natural, default=0)
     options = parser.parse_args(arguments)
     if options.bits % 8:
@@ -125,6 +126,8 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
         judge(name, model.codes(x), model.codes(asked))
     print(f"{options.bits} bits, {len(x):,} pictures to find, {len(asked):,} queries, "
           f"{time.monotonic() - began:.0f} s")  # fmt: skip
+    if options.save:  # without the class of this file, so that any program can load it
+        save(Sequential(trunk.layers, model.code), options.save)
     return scores
 
 

@@ -2,8 +2,7 @@
 
 Data: see examples/scenes.py; pip install scikit-image segno. Every epoch draws new scenes; test
 scenes are always the same.
-Run: python examples/detection.py --save detector.safetensors
-It takes some 12 minutes on two free cores.
+Run: python examples/detection.py --save detector.safetensors  # 12 minutes on two free cores
 """
 
 from __future__ import annotations

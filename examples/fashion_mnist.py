@@ -1,9 +1,8 @@
 """Fashion-MNIST: LeNet-5 with an accuracy of 90 %, or a narrow ResNet-18 with 93 %.
 
 Data: Debian's package `dataset-fashion-mnist` (MIT), or the same four files in a folder of yours.
-Run: python examples/fashion_mnist.py lenet
-     python examples/fashion_mnist.py resnet --workers 2 --int8
-On two free cores that takes a minute, and a quarter of an hour.
+Run: python examples/fashion_mnist.py lenet  # a minute on two free cores
+     python examples/fashion_mnist.py resnet --workers 2 --int8  # a quarter of an hour
 """
 
 from __future__ import annotations

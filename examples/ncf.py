@@ -8,10 +8,9 @@ also weighs its rank.
 Data: lines of user, item, rating and time below a line of names, such as
 `recbole/dataset_example/ml-100k/ml-100k.inter` (MovieLens-100k) in the wheel `recbole` 1.2.1; or
 `generated`, random data of the size of MovieLens-20M, to measure speed.
-Run: python examples/ncf.py ml-100k.inter
+Run: python examples/ncf.py ml-100k.inter  # some 3 minutes on two free cores
      python examples/ncf.py ml-100k.inter --seeds 5 --target 0.66 --among 100
      python examples/ncf.py generated --sparse --batch-size 2048 --iterations 100
-On two free cores the first line takes some 3 minutes.
 """
 
 from __future__ import annotations
@@ -177,10 +176,9 @@ def main(arguments: list[str] | None = None) -> list[Target]:
         results = [train(known, seed, args) for seed in range(args.seed, args.seed + args.seeds)]
     for name in METRICS:
         print(f"best {name}: {', '.join(f'{result.best[name]:.4f}' for result in results)}")
-    times = [f"{result.reached:.0f} s" for result in results if result.reached > 0]
-    goal = f"HR@10 of {args.among} of {args.target}"
+    took = [f"{result.reached:.0f} s" for result in results if result.reached > 0]
     if args.target < 1:
-        print(f"{len(times)} of {len(results)} reached {goal}", *times)
+        print(f"{len(took)} of {len(results)} reached HR@10 of {args.among} of", args.target, *took)
     return results
 
 

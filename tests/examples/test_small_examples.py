@@ -41,9 +41,9 @@ def write(folder, part, count, seed):
 def test_codes_find_pictures_of_the_same_class(deepbit, tmp_path, capsys):
     write(tmp_path, "train", 1100, 0)
     write(tmp_path, "t10k", 40, 1)
-    precisions = deepbit.main(
-        ["--folder", str(tmp_path), "--epochs", "1", "--pretrain", "1", "--queries", "40"]
-    )
+    options = f"--folder {tmp_path} --epochs 1 --pretrain 1 --queries 40 --save {tmp_path}/net"
+    precisions = deepbit.main(options.split())
+    assert nn.load(tmp_path / "net").predict(np.zeros((2, 28, 28, 1))).shape == (2, 32)
     assert len(precisions) == 5
     chance = precisions["random codes"]
     assert precisions["DeepBit, trunk taught five other classes"] > chance + 0.1
