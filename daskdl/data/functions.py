@@ -13,7 +13,7 @@ from daskdl.data.batches import generator
 from daskdl.data.nested import flat
 from daskdl.data.partition import Batch, Indices, Partition
 from daskdl.data.ragged import Ragged, stacked
-from daskdl.errors import DataError, ShapeError
+from daskdl.errors import DataError
 from daskdl.masked import unmasked
 
 Function = Callable[..., Any]
@@ -65,10 +65,8 @@ def _array(function: Function, name: str, column: Any) -> Any:
         return column
     if not isinstance(column, list):
         return np.asarray(column) if hasattr(column, "__array__") else column
-    try:
-        return stacked(column) if column else np.empty(0)
-    except ShapeError as error:
-        raise ShapeError(f"SampleSet.map, {name_of(function)}, {name}: {error}") from error
+    where = f"SampleSet.map, {name_of(function)}, {name}"
+    return stacked(column, where) if column else np.empty(0)
 
 
 def wants_rng(function: Function) -> bool:

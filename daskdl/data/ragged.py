@@ -156,8 +156,8 @@ def concatenated(columns: Sequence[Any]) -> Any:
     return Ragged(np.concatenate(filled), np.concatenate([[0], np.cumsum(lengths)]))
 
 
-def stacked(values: Sequence[Any]) -> Any:
-    """Return one column of the values of many samples.
+def stacked(values: Sequence[Any], where: str = "samples") -> Any:
+    """Return one column of the values of many samples; errors begin with ``where``.
 
     Strings become NumPy's variable-width strings if none is missing; other objects do not change.
     Arrays of one shape are stacked; arrays that differ only in their first axis become `Ragged`;
@@ -178,7 +178,8 @@ def stacked(values: Sequence[Any]) -> Any:
     if all(shapes) and len({shape[1:] for shape in shapes if shape[0]}) == 1:
         return Ragged.of(arrays)
     raise ShapeError(
-        "expected values of one shape, or sequences that differ in length alone, found shapes "
+        f"{where}: expected values of one shape, or sequences that differ in length alone, found "
+        + "shapes "
         + " and ".join(map(str, sorted(shapes)[:4]))
         + "; fill missing ones, and pad or crop all to one shape first"
     )

@@ -16,7 +16,7 @@ from daskdl.data.lazy.from_tasks import FromTasks
 from daskdl.data.lazy.transformations import itself
 from daskdl.data.nested import flat
 from daskdl.data.partition import Partition
-from daskdl.data.ragged import Ragged
+from daskdl.data.ragged import Ragged, stacked
 from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.sources.zarr import common_length, in_partitions, slice_recipes
@@ -114,7 +114,7 @@ def from_arrays(
     elif arrays and all(hasattr(v, "chunks") and hasattr(v, "store") for v in values):
         recipes = slice_recipes(partial(itself, arrays), partitions, "SampleSet.from_arrays")
     else:
-        by_name = {n: v if isinstance(v, Ragged) else np.asarray(v) for n, v in arrays.items()}
+        by_name = {name: _column(name, value) for name, value in arrays.items()}
         common_length("SampleSet.from_arrays", by_name)
         recipes = [Arrays(by_name)]
     return in_partitions(cls, recipes, partitions)
@@ -128,6 +128,22 @@ def _bare(name: str, array: Any) -> Any:
         raise DataError(
             f"SampleSet.from_arrays, {name}: expected no masked elements, found "
             f"{np.ma.getmaskarray(array).sum()}; array.filled(np.nan) makes missing numbers of them"
+        )
+    return array
+
+
+def _column(name: str, value: Any) -> Any:
+    """Return a value in memory as an array; lists of different lengths as Ragged."""
+    if isinstance(value, Ragged):
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return stacked(value, f"SampleSet.from_arrays, {name}")
+    if not array.ndim and array.dtype.kind == "O":
+        raise DataError(
+            f"SampleSet.from_arrays, {name}: expected an array (n, ...), found "
+            f"{type(value).__name__}; make one of it, as toarray() does of a sparse matrix"
         )
     return array
 

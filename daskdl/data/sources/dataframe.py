@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from daskdl.data.recipe import Arrays, Recipe
 from daskdl.data.sources.collections import tasks_by_partition
 from daskdl.data.sources.records import Records, check_on_error
 from daskdl.data.tabular.encoder import TableEncoder
-from daskdl.errors import DataError, SettingsError, ShapeError
+from daskdl.errors import DataError, SettingsError
 
 if TYPE_CHECKING:
     from daskdl.data.samples import SampleSet
@@ -83,7 +84,7 @@ class Columns:
         """Return the partition."""
         self.check(frame.columns)
         by_name = {
-            name: self._column(frame[f]) if isinstance(f, str) else self._side_by_side(frame, f)
+            name: self._one(frame, f) if isinstance(f, str) else self._side_by_side(frame, f)
             for name, f in self.fields.items()
             if name not in self.decode
         }
@@ -98,14 +99,11 @@ class Columns:
         both = {**{n: column[good] for n, column in by_name.items()}, **decoded.arrays}
         return Arrays({name: both[name] for name in self.fields}, decoded.bad)
 
-    def _column(self, series: Any) -> Any:
-        try:
-            return _column(series)
-        except ShapeError as error:
-            raise ShapeError(f"{self.name}, column {series.name!r}: {error}") from error
+    def _one(self, frame: Any, column: str) -> Any:
+        return _column(frame[column], f"{self.name}, column {column!r}")
 
     def _side_by_side(self, frame: Any, columns: Sequence[str]) -> Any:
-        values = [self._column(frame[column]) for column in columns]
+        values = [self._one(frame, column) for column in columns]
         # In an array with lengths of time, numpy takes whole numbers for microseconds.
         mixed = len({value.dtype.kind in "biufc" or value.dtype.kind for value in values}) > 1
         try:
@@ -126,7 +124,7 @@ class Columns:
         return {"row": i, **{name: decode(value) for (name, decode), value in decoded}}
 
 
-def _column(series: Any) -> Any:
+def _column(series: Any, where: str) -> Any:
     """Return a column as numbers, times, strings or ragged sequences; NaN for missing numbers."""
     kind = getattr(series.dtype, "kind", "O")
     if kind in "biufcmM" and isinstance(series.dtype, np.dtype):
@@ -148,26 +146,36 @@ def _column(series: Any) -> Any:
         if gaps and numbers and all(isinstance(v, Real | Decimal | np.bool_) for v in numbers):
             return series.where(~missing, np.nan).to_numpy(float)
         values = _whole(values)
-    return stacked(values) if values else np.empty(0, object)
+    return stacked(values, where) if values else np.empty(0, object)
 
 
 def _whole(values: list[Any]) -> list[Any]:
     """Return lists of lists, which Arrow gives as arrays of arrays, as one array for each value.
 
-    They do not change if the inner lists differ in length.
+    Lists of numbers with gaps, and of decimals, become floats. Others do not change, nor do lists
+    of lists that differ in length.
     """
     try:
-        return [
-            np.stack(_whole([*value]))
-            if isinstance(value, np.ndarray)
-            and value.dtype == object
-            and len(value)
-            and isinstance(value[0], np.ndarray)
-            else value
-            for value in values
-        ]
+        return [np.stack(_whole([*v])) if _is_nested(v) else _floats(v) for v in values]
     except ValueError:
         return values
+
+
+def _is_nested(value: Any) -> bool:
+    first = value[0] if isinstance(value, np.ndarray) and len(value) else None
+    return isinstance(first, np.ndarray) and value.dtype.kind == "O"
+
+
+def _floats(value: Any) -> Any:
+    """Return a list of numbers with gaps, or of decimals, as floats; other values unchanged."""
+    if not isinstance(value, list) and getattr(value, "dtype", None) != "O":
+        return value
+    kinds = set(map(type, value))
+    numbers = kinds - {NoneType}
+    gaps = numbers != kinds or Decimal in numbers
+    if not (gaps and numbers and all(issubclass(kind, Real | Decimal) for kind in numbers)):
+        return value
+    return np.array(value, float)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,8 @@ def from_table(
     **fields : str or list of str
         A column for each name, or several that are stacked, as in ``x="pixels", y="label"``.
         Numbers keep their width (``numeric`` becomes float64, NULL becomes NaN); ``bytea`` becomes
-        bytes, text strings, SQL's arrays arrays or :class:`~daskdl.data.Ragged`.
+        bytes, SQL's arrays arrays or :class:`~daskdl.data.Ragged`, and text, enumerations and
+        types that psycopg does not know strings.
 
     Raises
     ------
@@ -222,6 +223,14 @@ class Table:
                 sql.Identifier(self.key), sql.Literal(part.start), sql.Literal(limit)
             )
             c.execute(self._select(columns, order, between))
+            binary = _psycopg().pq.Format.BINARY
+            unknown = [
+                kind.name
+                for kind in c.description
+                if c.adapters.get_loader(kind.type_code, binary) is None and kind.name != self.key
+            ]
+            if unknown:  # such as enumerations, of which psycopg gives the server's own bytes
+                c.execute(self._select(columns, order, between, unknown))
             frame, written = _frame(c.description, c.fetchall()), None
             if part.written is not None:
                 query = sql.SQL("SELECT sum({})::numeric {}")
@@ -229,10 +238,15 @@ class Table:
                 written = int(c.fetchone()[0] or 0)
             return frame, written
 
-    def _select(self, columns: Sequence[str], rest: Any, more: Any = None) -> Any:
+    def _select(
+        self, columns: Sequence[str], rest: Any, more: Any = None, texts: Sequence[str] = ()
+    ) -> Any:
         sql = _psycopg().sql
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        return sql.SQL("SELECT {} {} {}").format(names, self._from(more), rest)
+        names = [
+            sql.SQL("{0}::text AS {0}" if name in texts else "{0}").format(sql.Identifier(name))
+            for name in columns
+        ]
+        return sql.SQL("SELECT {} {} {}").format(sql.SQL(", ").join(names), self._from(more), rest)
 
     def _table(self) -> Any:
         return _psycopg().sql.Identifier(*self.name.split("."))

@@ -69,9 +69,10 @@ def cross_entropy(
             )
         return _soft(logits, labels, weight, smoothing)
     if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:-1] or not logits.ndim:
+        gaps = " with NaN" if labels.dtype.kind == "f" and np.isnan(labels).any() else ""
         raise ShapeError(
             f"cross_entropy: expected integer labels of shape {logits.shape[:-1]}, found "
-            f"{labels.dtype} {labels.shape}; labels.astype(np.int64) makes whole numbers, "
+            f"{labels.dtype} {labels.shape}{gaps}; labels.astype(np.int64) makes whole numbers, "
             f"labels[..., 0] drops an axis of one; probabilities have shape {logits.shape}"
         )
     if weight is None and not smoothing and ignore_index is None:

@@ -8,6 +8,7 @@ from itertools import chain
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,12 +72,19 @@ def test_head_is_the_first_samples_of_any_partitions():
         ({}, "found no arrays"),
         ({"x": np.zeros((3, 2)), "y": np.zeros(4)}, "found {'x': 3, 'y': 4}"),
         ({"x": np.zeros(3), "y": 1.0}, "found {'x': 3, 'y': 'no axis'}"),
+        ({"x": scipy.sparse.eye(3)}, "x: expected an array .* found dia_.*; make one"),
         ({"x": np.zeros((0, 2))}, "expected at least one sample, found none"),
     ],
 )
 def test_arrays_that_are_no_samples_are_refused(arrays, message):
     with pytest.raises(DataError, match=message):
         SampleSet.from_arrays(**arrays)
+
+
+def test_lists_of_different_lengths_are_sequences():
+    assert SampleSet.from_arrays(x=[[1], [2, 3]]).head(2)["x"].lengths.tolist() == [1, 2]
+    with pytest.raises(ShapeError, match=r"from_arrays, x: .* shapes \(1, 1\) and \(2, 2\); fill"):
+        SampleSet.from_arrays(x=[[[1]], [[2, 3], [4, 5]]])
 
 
 # --- map

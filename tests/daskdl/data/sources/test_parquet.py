@@ -85,6 +85,9 @@ def test_lists_of_lists_are_arrays_or_sequences(tmp_path):
     x = everything(SampleSet.from_parquet(write(tmp_path / "a.parquet", x=values), x="x"))["x"]
     assert isinstance(x, Ragged)
     assert [part.tolist() for part in x] == values
+    with_gaps = pd.DataFrame({"x": [[1, None], [Decimal("2.5")], []]})
+    x = everything(SampleSet.from_dataframe(with_gaps, x="x"))["x"]
+    np.testing.assert_array_equal(x.values, [1, np.nan, 2.5])
     images = np.arange(24.0).reshape(2, 3, 2, 2)
     file = write(tmp_path / "b.parquet", x=images.tolist())
     np.testing.assert_array_equal(everything(SampleSet.from_parquet(file, x="x"))["x"], images)

@@ -121,6 +121,24 @@ def test_a_pickled_partition_reads_its_rows(server):
     assert len(samples.load()) == 333
 
 
+def test_enumerations_are_texts_and_gaps_in_arrays_are_nan(changing, server):
+    changing.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    try:
+        changing.execute(
+            "CREATE TABLE odd AS SELECT i AS id, 'ok'::mood AS e, i::numeric::money AS m,"
+            " ARRAY[i, NULL] AS gaps, ARRAY[i / 2.0, 1] AS halves FROM generate_series(0, 3) i"
+        )
+        fields = {name: name for name in ("id", "e", "m", "gaps", "halves")}
+        batch = from_table(server, "odd", key="id", password=PASSWORD, **fields).head(2)
+    finally:
+        changing.execute("DROP TABLE IF EXISTS odd; DROP TYPE mood")
+    assert batch["id"].tolist() == [0, 1]
+    assert batch["e"].tolist() == ["ok", "ok"]
+    assert batch["m"].tolist() == ["$0.00", "$1.00"]
+    np.testing.assert_array_equal(batch["gaps"], [[0, np.nan], [1, np.nan]])
+    np.testing.assert_array_equal(batch["halves"], [[0, 1], [0.5, 1]])
+
+
 def test_the_password_is_nowhere_to_be_seen(server, caplog):
     caplog.set_level(logging.DEBUG)
     samples = samples_of(server)

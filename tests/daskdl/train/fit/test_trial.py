@@ -58,10 +58,17 @@ def test_a_model_of_arrays_gets_no_sequences_of_different_lengths():
         check_sample(job, batch)
 
 
-@pytest.mark.parametrize("labels", [np.zeros(4), np.zeros((4, 1), np.int64)])
-def test_the_error_says_how_to_make_labels_of_numbers_and_columns(labels):
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (np.zeros(4), r"float64 \(1,\);"),
+        (np.zeros((4, 1), "i8"), r"int64 \(1, 1\);"),
+        (np.full(4, np.nan), r"float64 \(1,\) with NaN;"),
+    ],
+)
+def test_the_error_says_how_to_make_labels_of_numbers_and_columns(labels, text):
     samples = SampleSet.from_arrays(x=np.zeros((4, 3), np.float32), y=labels)
-    advice = r"astype\(np.int64\) makes whole numbers, labels\[..., 0\] drops"
+    advice = text + r" labels\.astype\(np.int64\) makes whole numbers, labels\[..., 0\] drops"
     with pytest.raises(ShapeError, match=advice):
         Trainer(Linear(3, 2), CrossEntropyLoss(), SGD(0.1)).fit(samples, epochs=1, client=False)
 
