@@ -1,18 +1,22 @@
-"""The loop of a fit: groups of iterations, epochs, validation, callbacks and checkpoints."""
+"""The loop of a fit: groups of iterations, epochs, validation, checkpoints, interruptions."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from daskdl.cluster.current import stop_if_asked
 from daskdl.cluster.settings import seconds
-from daskdl.errors import TrainingError
+from daskdl.errors import TRACEBACK, TrainingError
 from daskdl.nn import Module
 from daskdl.train.engines.choice import Engine
 from daskdl.train.engines.step import PHASES, Record, State
@@ -229,3 +233,37 @@ def _fixed(trainer: Trainer) -> dict[str, Any]:
         "trainer.loss": id(trainer.loss),
         "trainer.optimizer": id(trainer.optimizer),
     }
+
+
+@contextmanager
+def interruptions_reported(run: Loop, folder: Any) -> Iterator[None]:
+    """Add the progress of a run to the KeyboardInterrupt of Ctrl-C, for a script's last line.
+
+    A process that does not catch it ends by the signal. ``folder`` is the folder of checkpoints, or
+    None.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        how = (
+            f"the same call goes on from the checkpoint in {folder}"
+            if folder is not None
+            else "the model has its weights; with checkpoint='folder' a fit can go on"
+        )
+        main = threading.current_thread() is threading.main_thread()
+        if main and sys.excepthook is sys.__excepthook__:  # a debugger's stays
+            sys.excepthook = _in_a_line
+        done = f"fit interrupted after iteration {run.state.iteration} of {run.total}"
+        # No class of its own: by its class Python knows how the process is to end.
+        interrupt = KeyboardInterrupt(f"{done}; {how}")
+        interrupt._render_traceback_ = lambda *_: [str(interrupt)]  # type: ignore[attr-defined]  # IPython
+        raise interrupt from None
+
+
+def _in_a_line(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    if hasattr(error, "_render_traceback_") and not os.environ.get(TRACEBACK):
+        print(f"{error} ({TRACEBACK}=1 shows where it was)", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, traceback)

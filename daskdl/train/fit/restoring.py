@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import reduce
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +15,7 @@ from numpy.typing import NDArray
 from daskdl.data import SampleSet
 from daskdl.data.lazy.blocks import block_lengths
 from daskdl.data.recipe import version_of_all
-from daskdl.errors import TRACEBACK, CheckpointError
+from daskdl.errors import CheckpointError
 from daskdl.nn import Frozen
 from daskdl.train.engines.step import State
 from daskdl.train.fit.callback import Callback
@@ -28,7 +23,6 @@ from daskdl.train.fit.checkpoint import CheckpointFolder, Saved, check_identity
 from daskdl.train.watch.history import COLUMNS, History
 
 if TYPE_CHECKING:
-    from daskdl.train.fit.loop import Loop
     from daskdl.train.fit.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -181,37 +175,3 @@ def _prefixes(callbacks: Sequence[Callback]) -> Iterator[tuple[str, Callback]]:
         kind = type(callback).__name__
         yield f"callback.{kind}.{places[kind]}.", callback
         places[kind] += 1
-
-
-@contextmanager
-def interruptions_reported(run: Loop, folder: Any) -> Iterator[None]:
-    """Add the progress of a run to the KeyboardInterrupt of Ctrl-C, for a script's last line.
-
-    A process that does not catch it ends by the signal. ``folder`` is the folder of checkpoints, or
-    None.
-    """
-    try:
-        yield
-    except KeyboardInterrupt:
-        how = (
-            f"the same call goes on from the checkpoint in {folder}"
-            if folder is not None
-            else "the model has its weights; with checkpoint='folder' a fit can go on"
-        )
-        main = threading.current_thread() is threading.main_thread()
-        if main and sys.excepthook is sys.__excepthook__:  # a debugger's stays
-            sys.excepthook = _in_a_line
-        done = f"fit interrupted after iteration {run.state.iteration} of {run.total}"
-        # No class of its own: by its class Python knows how the process is to end.
-        interrupt = KeyboardInterrupt(f"{done}; {how}")
-        interrupt._render_traceback_ = lambda *_: [str(interrupt)]  # type: ignore[attr-defined]  # IPython
-        raise interrupt from None
-
-
-def _in_a_line(
-    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
-    if hasattr(error, "_render_traceback_") and not os.environ.get(TRACEBACK):
-        print(f"{error} ({TRACEBACK}=1 shows where it was)", file=sys.stderr)
-    else:
-        sys.__excepthook__(kind, error, traceback)

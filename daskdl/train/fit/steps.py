@@ -21,15 +21,9 @@ from daskdl.train.engines.choice import make_engine
 from daskdl.train.engines.job import Job, Tools, pack
 from daskdl.train.engines.step import State, beginning
 from daskdl.train.fit.checkpoint import CheckpointFolder
-from daskdl.train.fit.loop import Loop
+from daskdl.train.fit.loop import Loop, interruptions_reported
 from daskdl.train.fit.options import FitOptions
-from daskdl.train.fit.restoring import (
-    identity_of,
-    interruptions_reported,
-    newest,
-    restored_run,
-    saved_run,
-)
+from daskdl.train.fit.restoring import identity_of, newest, restored_run, saved_run
 from daskdl.train.fit.trial import inspect
 from daskdl.train.watch.history import History
 from daskdl.train.watch.progress import tell_restored
