@@ -16,18 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskdl.errors import ShapeError
-from daskdl.kernels.optim import updates
 from daskdl.kernels.optim.steps import step
-from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.passes import flat
-from daskdl.kernels.runtime.team import over_rows
-from daskdl.kernels.vectors.embedding import gather
+from daskdl.kernels.vectors.embedding import gather, put_rows
 
 Array = NDArray[Any]
-
-#: Elements of rows that are stepped together: with their state they stay in the L1 cache.
-BLOCK = 1024
 
 
 def step_rows(
@@ -47,15 +41,12 @@ def step_rows(
     numbers = _check(weights, ids, rows, state)
     d = flat(rows, weights.dtype).reshape(rows.shape)
     settings = np.array(factors, weights.dtype)
-    if kernel in _DIRECT:
-        least = grain.least(grain.STREAM, weights.shape[1])
-        over_rows(_DIRECT[kernel], (numbers, d), least, weights, *state, settings)
-        return
     old = [None if a is None else gather(a, numbers).reshape(-1) for a in state]
-    new = step(kernel, gather(weights, numbers).reshape(-1), d.reshape(-1), old, settings[None])
+    before = gather(weights, numbers).reshape(-1)
+    new = step(kernel, before, d.reshape(-1), old, settings[None], overwrite=True)
     for array, values in zip([weights, *state], new, strict=True):
         if array is not None:
-            array[numbers] = values.reshape(rows.shape)
+            put_rows(array, numbers, values.reshape(rows.shape))
 
 
 def _check(weights: Array, ids: Array, rows: Array, state: Sequence[Array | None]) -> Array:
@@ -93,73 +84,3 @@ def _in_order(ids, n):
             return False
         last = ids[k]
     return True
-
-
-@jit
-def _take(table, ids, start, stop, sink):
-    """Copy rows to a contiguous vector; return its number of elements."""
-    width = table.shape[1]
-    for k in range(start, stop):
-        source, to = table[ids[k]], sink[(k - start) * width : (k - start + 1) * width]
-        for c in range(width):
-            to[c] = source[c]
-    return (stop - start) * width
-
-
-@jit
-def _give(values, ids, start, stop, table):
-    """Undo :func:`_take`."""
-    width = table.shape[1]
-    for k in range(start, stop):
-        source, to = values[(k - start) * width : (k - start + 1) * width], table[ids[k]]
-        for c in range(width):
-            to[c] = source[c]
-
-
-@jit
-def _room(table, vectors):
-    """Return the number of rows stepped together, and memory for ``vectors`` vectors of them."""
-    length = max(1, BLOCK // max(1, table.shape[1]))
-    return length, np.empty((vectors, length * table.shape[1]), table.dtype)
-
-
-@jit
-def _sgd(ids, rows, weights, factors):
-    length, r = _room(weights, 2)
-    for start in range(0, ids.size, length):
-        stop = min(start + length, ids.size)
-        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
-        updates.sgd(r[0][:n], d, r[1][:n], factors, None)
-        _give(r[1], ids, start, stop, weights)
-
-
-@jit
-def _adagrad(ids, rows, weights, square, factors):
-    length, r = _room(weights, 4)
-    for start in range(0, ids.size, length):
-        stop = min(start + length, ids.size)
-        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
-        _take(square, ids, start, stop, r[1])
-        updates.adagrad(r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], factors, None)
-        _give(r[2], ids, start, stop, weights)
-        _give(r[3], ids, start, stop, square)
-
-
-@jit
-def _adam(ids, rows, weights, mean, square, factors):
-    length, r = _room(weights, 6)
-    for start in range(0, ids.size, length):
-        stop = min(start + length, ids.size)
-        n, d = _take(weights, ids, start, stop, r[0]), rows[start:stop].reshape(-1)
-        _take(mean, ids, start, stop, r[1])
-        _take(square, ids, start, stop, r[2])
-        updates.adam(
-            r[0][:n], d, r[1][:n], r[2][:n], r[3][:n], r[4][:n], r[5][:n], factors, None
-        )  # fmt: skip
-        _give(r[3], ids, start, stop, weights)
-        _give(r[4], ids, start, stop, mean)
-        _give(r[5], ids, start, stop, square)
-
-
-#: Kernels of the methods that train most tables; other methods gather all rows first.
-_DIRECT = {updates.sgd: _sgd, updates.adagrad: _adagrad, updates.adam: _adam}

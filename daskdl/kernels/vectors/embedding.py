@@ -89,6 +89,12 @@ def add_to(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
     over_rows(_add_to, pairs, grain.least(grain.STREAM, width), table)
 
 
+def put_rows(table: Array, ids: NDArray[np.int64], rows: Array) -> None:
+    """Write rows (U, C) to the rows ``ids`` (U,), each once, of a table (N, C), in place."""
+    pairs = flat(ids), flat(rows, table.dtype).reshape(rows.shape)
+    over_rows(_put, pairs, grain.least(grain.STREAM, table.shape[1]), table)
+
+
 def _refuse(ids: Array, n_rows: int) -> None:
     """Raise a ShapeError for the first id outside the table."""
     bad = int(ids[(ids < 0) | (ids >= n_rows)].flat[0])
@@ -201,6 +207,14 @@ def _add_to(ids, rows, table):
         row, more = table[ids[u]], rows[u]
         for c in range(row.size):
             row[c] += more[c]
+
+
+@jit
+def _put(ids, rows, table):
+    for u in range(ids.size):
+        row, new = table[ids[u]], rows[u]
+        for c in range(row.size):
+            row[c] = new[c]
 
 
 def side_by_side(*arrays: Array) -> Array:
