@@ -72,8 +72,7 @@ class Convolution(Prepared):
             return bfloat16.panels_of(weight).copy()
         if self.way == "bf16-tiles":
             return tiles.packed(weight)
-        is_pointwise = self.way == "direct" and self.within.pointwise and self.within.groups == 1
-        if is_pointwise and pointwise.serves(weight.shape[3], weight.itemsize):
+        if self.way == "direct" and self.within.pointwise and self.within.groups == 1:
             self.way = "pointwise"
         groups = tuple(direct.by_group(weight, self.within))
         return groups[0][:, 0] if self.way == "pointwise" else groups

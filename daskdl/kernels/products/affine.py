@@ -7,7 +7,6 @@ many, with different bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,11 +65,7 @@ class Affine(Prepared):
             return self._by_panels(rows, results, finish)
         if self.precision == "bf16-pairs":
             return tiles_bfloat16.work_of(pixels, self.panels, _POINT, images, four)
-        if pointwise.serves(rows.shape[1], rows.itemsize):
-            return pointwise.work_of(rows, self.panels[:, 0], results, finish)
-        if len(rows) <= pointwise.FEW:
-            return self._by_panels(rows, results, finish)
-        return partial(direct.forward_packed, pixels, (self.panels,), _POINT, images, four)
+        return pointwise.work_of(rows, self.panels[:, 0], results, finish)
 
     def _by_panels(self, x: Array, y: Array, finish: Finish) -> Callable[[], object]:
         least = least_of(2 * x.size * COLUMNS)

@@ -30,8 +30,6 @@ FEW = 512
 KEPT = 192 << 10
 #: Bytes of weights that stay in L2 with a few blocks of rows, and the number of these blocks.
 SMALL, FEW_BLOCKS = 640 << 10, 8
-#: Bytes after which the sets of L1 repeat.
-PAGE = 4096
 
 
 def work_of(
@@ -55,14 +53,6 @@ def work_of(
 def by_panels(rows: int, panels: int) -> bool:
     """Return whether threads share the weights, which are then read once, instead of the rows."""
     return rows <= FEW and _idle(panels) <= _idle(-(-rows // TALL))
-
-
-def serves(depth: int, itemsize: int) -> bool:
-    """Return whether a block's rows of ``depth`` numbers fit L1 together.
-
-    Rows of whole pages all fall on the same few sets of it, which hold less than a block.
-    """
-    return depth * itemsize % PAGE != 0
 
 
 def _idle(items: int) -> float:

@@ -18,7 +18,7 @@ SHAPES = [
     ((64, 96, 1, 1, 1, 9), "pointwise", False),
     ((300, 60, 1, 1, 1, 9), "pointwise", False),  # two slices of summands, a narrow last panel
     ((16, 40, 1, 1, 1, 7), "pointwise", False),  # half of a last panel
-    ((1024, 40, 1, 1, 1, 3), "direct", False),  # pixels of whole pages
+    ((1024, 40, 1, 1, 1, 3), "pointwise", False),  # pixels of whole pages
     ((16, 40, 3, 2, 1, 9), "direct", False),
     ((32, 32, 3, 1, 4, 9), "direct", False),
     ((40, 72, 3, 1, 1, 14), "winograd", False),
