@@ -24,9 +24,6 @@ Pairs = NDArray[np.uint32]
 
 #: Least channels and filters for pairs.
 LEAST = 16
-#: Most pairs of a pixel for which blocks of 14 rows are faster than blocks of 6: the start and end
-#: of a block take as long as some twenty summands.
-SHALLOW = 64
 
 
 def serves(channels: int, weight: Array, geometry: Geometry) -> bool:
@@ -48,7 +45,7 @@ def forward(x: Pairs, weight: Array, geometry: Geometry, size: tuple[int, int]) 
     """Convolve pairs of channels (N, H, W, in / 2) with ``weight`` (out, kh, kw, in)."""
     y = empty((len(x), *geometry.size(*size), len(weight)), np.float32)
     panels = panels_of(weight)
-    if geometry.pointwise and x.shape[3] <= SHALLOW:
+    if geometry.pointwise:
         _by_tall_blocks(x, panels, y)
     else:
         direct._forward(x, (panels,), geometry, len(weight), y, False, None)
@@ -78,7 +75,7 @@ def input_gradient(dy: Pairs, weight: Array, geometry: Geometry, size: tuple[int
     taps = weight.shape[1] * weight.shape[2]
     flat = products.across(weight.reshape(filters, -1)).reshape(-1, taps, channels)
     dx = np.empty((len(dy), *size, channels), np.float32)
-    if geometry.pointwise and dy.shape[3] <= SHALLOW:
+    if geometry.pointwise:
         _by_tall_blocks(dy, packed_weights(flat, np.zeros(1, np.int64), True, direct.KEPT), dx)
         return dx
     for order, offsets, grid in geometry.phases(*size):
