@@ -4,6 +4,10 @@ S. Ioffe and C. Szegedy, Batch Normalization, arXiv 1502.03167. Memory limits it
 reads the input twice and writes the result, backward reads input and gradient twice and writes one
 array. A ReLU that follows is part of both passes; backward computes its sign again.
 
+The end of a residual block (K. He et al., arXiv 1512.03385) is one pass, too: forward adds the
+residual; backward adds the gradients from a block's two readers, sets those to zero that the ReLU
+blocked, and computes the sums for the norm's gradient.
+
 Rows of few channels are read as fewer, longer rows of *lanes*; each lane belongs to one channel. So
 inner loops are long and their vectors aligned, with any number of channels.
 """
@@ -47,12 +51,18 @@ def moments(x: Array) -> Array:
     return _moments(parts, shift, x.size // channels)
 
 
-def normalise(x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
-    """Return ``(x - mean) * scale + bias``, or 0 where that is negative with ``relu``."""
+def normalise(
+    x: Array, mean: Array, scale: Array, bias: Array, relu: bool, residual: Array | None = None
+) -> Array:
+    """Return ``(x - mean) * scale + bias + residual``, or 0 where that is negative with ``relu``.
+
+    Mean, scale and bias are float64 (C,).
+    """
     source, (new, past) = flat(x), result_for(x)
+    added = None if residual is None else flat(residual, x.dtype)
     lanes = lanes_of(source, repeats(mean.size, ROW), mean, scale, bias)
     floor = x.dtype.type(0 if relu else nan)
-    in_rows(put_normalised, x, (source, new), lanes, floor, past)
+    in_rows(put_normalised, x, (source, added, new), lanes, floor, past)
     return new.reshape(x.shape)
 
 
@@ -89,6 +99,22 @@ def input_gradient(
     return new.reshape(x.shape)
 
 
+def gradient_plus(
+    dy: Array, more: Array | None, y: Array, x: Array, mean: Array
+) -> tuple[Array, Array]:
+    """Return ``dy + more`` where ``y`` is positive and 0 elsewhere, and its two sums by channel.
+
+    ``dy`` and ``more`` are the gradients to ``y`` from one or two readers; ``y`` is the result of
+    the :func:`normalise` of ``x`` with a residual and a ReLU. The sums, float64 (2, C), are of the
+    gradient and of ``gradient * (x - mean)`` over all rows.
+    """
+    source, (new, past) = flat(x), result_for(x, SUM_ROW)
+    lanes = lanes_of(source, repeats(mean.size, SUM_ROW), mean)
+    second = None if more is None else flat(more, x.dtype)
+    arguments = flat(y, x.dtype), flat(dy, x.dtype), second, source, new, lanes, past
+    return new.reshape(x.shape), two_sums(sums_of(_put_gradient_plus, x, *arguments), lanes, mean)
+
+
 def repeats(channels: int, lanes: int) -> int:
     """Return the number of rows of channels in a row of about ``lanes`` lanes."""
     if not channels:
@@ -104,7 +130,7 @@ def result_for(x: Array, lanes: int = ROW) -> tuple[Array, bool | None]:
     return new, True if aligned and streams(new) else None
 
 
-def in_rows(kernel: Any, x: Array, vectors: tuple[Array, ...], lanes: Array, *more: Any) -> None:
+def in_rows(kernel: Any, x: Array, vectors: tuple[Any, ...], lanes: Array, *more: Any) -> None:
     """Call a kernel on parts of flat vectors that start with a row of lanes."""
     width = lanes.shape[1]
     if x.size:
@@ -275,13 +301,19 @@ def add_moments(x, lanes, parts, which, begin, end):
 
 
 @fastjit
-def put_normalised(x, new, lanes, floor, past):
-    """Write (x - mean) * scale + bias of the lanes, or the floor if it is larger, to ``new``."""
+def put_normalised(x, residual, new, lanes, floor, past):
+    """Write (x - mean) * scale + bias of the lanes, plus the residual, or the floor if larger.
+
+    The residual may be None.
+    """
     mean, scale, bias = lanes[0], lanes[1], lanes[2]
     width = mean.size
     for first in range(0, x.size, width):
         for c in range(min(width, x.size - first)):
-            v = (x[np.uintp(first + c)] - mean[c]) * scale[c] + bias[c]
+            p = np.uintp(first + c)
+            v = (x[p] - mean[c]) * scale[c] + bias[c]
+            if residual is not None:
+                v += residual[p]
             put(new, first + c, floor if v < floor else v, past)  # NaN stays
     drain(past)
 
@@ -332,4 +364,26 @@ def put_gradient(dy, x, new, lanes, floor, past):
             d, g = x[np.uintp(first + c)] - mean[c], dy[np.uintp(first + c)]
             g = zero if d * scale[c] + bias[c] <= floor else g
             put(new, first + c, g * scale[c] - offset[c] - slope[c] * d, past)
+    drain(past)
+
+
+@fastjit
+def _put_gradient_plus(y, dy, more, x, new, lanes, past, parts, which, begin, end):
+    """Write rows ``begin`` to ``end`` of lanes, and add their sums (2, width) to parts[which]."""
+    mean, totals = lanes[0], parts[which]
+    width, zero = mean.size, x.dtype.type(0)
+    sums = np.zeros((2, width), x.dtype)
+    s, q = sums[0], sums[1]
+    last = min(end * width, x.size)
+    for first in range(begin * width, last, BLOCK * width):
+        for start in range(first, min(first + BLOCK * width, last), width):
+            for c in range(min(width, last - start)):
+                p = np.uintp(start + c)
+                g = dy[p] if more is None else dy[p] + more[p]
+                g = zero if y[p] <= zero else g
+                put(new, start + c, g, past)
+                s[c] += g
+                q[c] += g * (x[p] - mean[c])
+        totals += sums
+        sums[:] = 0
     drain(past)

@@ -111,7 +111,7 @@ def _forward(x, weight, bias, eps, y, statistics, past, which, start, stop):
                 factor = inverse * weight[c]
                 lanes[0, c], lanes[1, c], lanes[2, c] = mean, factor, bias[c] - lost * factor
         _repeat(lanes, 3, channels)
-        put_normalised(x[n], y[n], lanes, floor, past)
+        put_normalised(x[n], None, y[n], lanes, floor, past)
 
 
 @fastjit

@@ -8,7 +8,6 @@ in every pass which operations run: there is no graph that could differ from it.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
 from daskdl.kernels.int8.scale import summed, to_bytes, to_floats
 from daskdl.kernels.norms import batchnorm
-from daskdl.kernels.norms.batchnorm_add import normalise_plus
 from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
@@ -231,10 +229,7 @@ def _lanes(norm: Norm) -> _Lanes:
 
 def _normalise(lanes: _Lanes, x: Array, residual: Array | None, low: float, high: float) -> Array:
     relu = low == 0 and high == np.inf
-    if residual is None:
-        y = batchnorm.normalise(x, *lanes, relu)
-    else:
-        y = normalise_plus(x, residual, *lanes, 0 if relu else math.nan)
+    y = batchnorm.normalise(x, *lanes, relu, residual)
     return y if relu or (low, high) == (-np.inf, np.inf) else np.clip(y, low, high, out=y)
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from daskdl.kernels.norms import batchnorm as kernel
-from daskdl.kernels.norms.batchnorm_add import gradient_plus, normalise_plus
 from daskdl.kernels.runtime.passes import one_pass
 from daskdl.kernels.vectors.activations import relu_back
 from daskdl.ops.arguments import check_floats, check_like
@@ -110,7 +108,7 @@ def _batch_norm(
 
     def backward(dy: Array, more: Array | None = None):
         if relu_after:
-            dy, sums = gradient_plus(dy, more, y, x, mean)
+            dy, sums = kernel.gradient_plus(dy, more, y, x, mean)
         else:
             sums = kernel.gradient_sums(dy, x, mean, scale, shift, relu)
 
@@ -208,7 +206,6 @@ def _inference(
 def _normalised(
     x: Array, residual: Array | None, mean: Array, scale: Array, shift: Array, relu: bool
 ) -> Array:
-    if residual is None:
-        return kernel.normalise(x, mean, scale, shift, relu)
-    check_like("batch_norm", x, x.shape, residual=residual)
-    return normalise_plus(x, residual, mean, scale, shift, 0 if relu else math.nan)
+    if residual is not None:
+        check_like("batch_norm", x, x.shape, residual=residual)
+    return kernel.normalise(x, mean, scale, shift, relu, residual)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
 from daskdl.kernels.norms import batchnorm, l2norm, layernorm, lrn
 from daskdl.kernels.norms import groupnorm as kernel
-from daskdl.kernels.norms.batchnorm_add import gradient_plus, normalise_plus
 from daskdl.kernels.norms.lrn import Response
 from tests.daskdl.gradients import layouts, same_bits
 
@@ -176,7 +173,9 @@ def test_is_norm_then_sum_then_relu(channels):
     mean, scale, bias = rng.normal(size=(3, channels))
     exact = (x.astype("f8") - mean) * scale + bias + residual
     y, without_relu = same_bits(
-        lambda: [normalise_plus(x, residual, mean, scale, bias, floor) for floor in (0, math.nan)]
+        lambda: [
+            batchnorm.normalise(x, mean, scale, bias, relu, residual) for relu in (True, False)
+        ]
     )
     np.testing.assert_allclose(y, np.maximum(exact, 0), atol=1e-5)
     np.testing.assert_allclose(without_relu, exact, atol=1e-5)
@@ -185,7 +184,7 @@ def test_is_norm_then_sum_then_relu(channels):
 def test_nan_stays_nan():
     x = np.array([[np.nan, 1.0]], "f4")
     ones = np.ones(2)
-    y = normalise_plus(x, np.array([[1.0, np.nan]], "f4"), ones, ones, ones, 0)
+    y = batchnorm.normalise(x, ones, ones, ones, True, np.array([[1.0, np.nan]], "f4"))
     assert np.isnan(y).all()
 
 
@@ -201,7 +200,7 @@ def test_gradient_is_sum_then_relu_then_sums(rows, channels):
     for second in (None, more):
 
         def sums(second=second):
-            slopes, totals = gradient_plus(dy, second, y, x, mean)
+            slopes, totals = batchnorm.gradient_plus(dy, second, y, x, mean)
             return slopes, *totals
 
         slopes, total, slope = same_bits(sums)
