@@ -149,7 +149,10 @@ def save(model: Module, path: str | Path, metadata: dict[str, Any] | None = None
     try:
         take_over(model)
         with replacing(path) as temporary:
+            temporary.touch()
+            permissions = temporary.stat().st_mode  # safetensors lets nobody else read its file
             save_file({**model.state_dict(), **arrays}, temporary, {KEY: json.dumps(header)})
+            temporary.chmod(permissions)
     except (SafetensorError, OSError) as error:
         raise ModelFileError(
             f"{path}: expected a place that can be written, found {error}; give another path, or "

@@ -59,6 +59,11 @@ def test_round_trip(path):
     assert nn.read_metadata(str(path)) == nn.read_metadata(path)
 
 
+def test_others_may_read_a_model_as_any_new_file(path):
+    (new := path.with_name("new")).touch()
+    assert path.stat().st_mode == new.stat().st_mode
+
+
 def test_any_safetensors_reader_sees_the_weights(path):
     assert set(load_file(path)) == {name for name, _ in model().named_parameters()}
 
