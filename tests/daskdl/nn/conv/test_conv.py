@@ -68,24 +68,6 @@ def test_same_padding_is_tensorflows(stride, length, pads):
     assert layer(x).shape[1] == -(-length // stride)
 
 
-@pytest.mark.parametrize(
-    ("size", "stride", "padding", "channels", "filters", "groups"),
-    [
-        (3, 1, 1, 16, 24, 1),  # Winograd
-        (5, 1, 2, 16, 9, 1),
-        (7, 2, 3, 3, 8, 1),  # few channels
-        ((4, 2), (2, 1), (1, 0), 20, 30, 1),  # im2col
-        (1, 1, 0, 16, 5, 1),  # one product
-        (1, 2, 0, 16, 5, 1),  # one pixel of each window, and one product
-        (3, 2, 1, 16, 16, 16),  # depthwise
-    ],
-)
-def test_every_way_agrees_with_pytorch(size, stride, padding, channels, filters, groups, torch):
-    ours = nn.Conv2d(channels, filters, size, stride, padding, True, 0, 1, groups)
-    theirs = torch.nn.Conv2d(channels, filters, size, stride, padding, 1, groups)
-    check_like_pytorch(torch, ours, theirs, (2, 13, 14, channels), tolerance=2e-5)
-
-
 def test_asymmetric_padding():
     x = normal(2, 5, 6, 3).astype("f4")
     ours, unpadded = nn.Conv2d(3, 4, 3, padding=(1, 0, 2, 1), seed=0), nn.Conv2d(3, 4, 3, seed=0)

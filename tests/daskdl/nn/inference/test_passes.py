@@ -35,135 +35,76 @@ class Model(Module):
         return self._function(self, x)
 
 
-def _used_twice(m, x):
-    y = m.conv(x)
+def of_conv(function):
+    """Return a function of a model and images that has the convolution's result as well."""
+    return lambda m, x: function(m, x, m.conv(x))
+
+
+def both(y):
+    """Return a sum that reads a result twice."""
     return ops.relu(y) + y
 
 
-def _activated_and_used(m, x):
-    y = m.conv(x)
-    return m.linear(ops.relu(y)) + y
+def turned(y):
+    """Return a result with its channels second."""
+    return ops.transpose(y, axes=(0, 3, 1, 2))
 
 
-def _normed_then_both(m, x):
-    y = m.norm(m.conv(x))
-    return ops.relu(y) + y
+def mapped(m, y):
+    """Return the product of the affine map without its bias."""
+    return ops.matmul(y, ops.transpose(m.linear.weight, axes=(1, 0)))
 
 
-def _added_then_both(m, x):
-    y = m.conv(x) + m.other(x)
-    return ops.relu(y) + y
-
-
-def _plus_itself(m, x):
-    y = m.conv(x)
-    return y + y
-
-
-def _normed_and_used(m, x):
-    y = m.conv(x)
-    return ops.relu(m.norm(y)) + ops.relu6(y + m.other(x)) + y
-
-
-def _turned_and_used(m, x):
-    y = ops.transpose(m.conv(x), axes=(0, 3, 1, 2))
-    return ops.relu(y) + ops.clip(y, low=-1.0, high=2.0) + y
-
-
-def _biased_and_used(m, x):
-    y = ops.matmul(m.conv(x), ops.transpose(m.linear.weight, axes=(1, 0)))
-    return ops.relu(y + m.factor) + y
-
-
-def _read_first(m, x):
-    y = m.conv(x)
-    assert y.data.shape == y.shape
-    return ops.relu(m.norm(y))
-
-
-def _sum_of_two(m, x):
-    return ops.relu(m.norm(m.conv(x)) + m.other(x))
-
-
-def _limits(m, x):
-    return ops.clip(ops.relu6(m.conv(x)), low=1.0, high=9.0)
-
-
-def _no_overlap(m, x):
-    return ops.clip(ops.relu(m.conv(x)), low=-3.0, high=-1.0)
-
-
-def _norm_first(m, x):
-    return ops.relu(m.norm(m.other(x) * 2.0))
-
-
-def _norm_after_relu(m, x):
-    return m.norm(ops.relu(m.conv(x)))
-
-
-def _norm_with_limits(m, x):
-    return ops.relu6(m.norm(ops.tanh(m.conv(x))))
-
-
-def _bias_twice(m, x):
-    return ops.matmul(m.other(x), ops.transpose(m.linear.weight, axes=(1, 0))) + m.factor + 1.0
-
-
-def _made_weights(m, x):
-    return ops.conv2d(x, m.other.weight * 2.0, m.other.bias)
-
-
-def _depends_on_numbers(m, x):
-    return ops.relu(m.conv(x)) if float(np.sum(x)) > 0 else m.other(x)
-
-
-def _own_arithmetic(m, x):
-    y = m.conv(x)
-    return Tensor(np.sort(y.data, axis=1)) + ops.relu(m.other(x))
-
-
-def _turned(m, x):
-    return ops.relu(ops.transpose(m.conv(x), axes=(0, 3, 1, 2)))
-
-
-def _transposed_sum(m, x):
-    first, second = (ops.transpose(layer(x), axes=(0, 3, 1, 2)) for layer in (m.conv, m.other))
-    return ops.relu(first + second)
-
-
-def _joined(m, x):
-    return ops.concatenate(ops.relu(m.conv(x)), m.other(x), x)
-
-
-def _as_array(m, x):
-    return Tensor(np.asarray(m.linear(ops.mean(m.conv(x), axis=(1, 2)))))
-
-
-def _three_convolutions(m, x):
-    return x + m.back(ops.relu6(m.each(ops.relu6(m.other(x)))))
-
-
-def _two_convolutions(m, x):
-    return ops.relu(m.back(m.norm(m.each(ops.concatenate(*[x] * 6)[..., :16]))))
-
-
-def _sum_before_two(m, x):
-    return m.back(ops.relu6(m.each(m.conv(x) + m.other(x))))
-
-
-def _three_and_the_expanded(m, x):
-    wide = ops.relu6(m.other(x))
-    y = m.back(ops.relu(m.each(wide)))
-    return ops.concatenate(wide, y)
-
-
-FUNCTIONS = [f for name, f in list(globals().items()) if name[0] == "_" and name[1] != "_"]
+FUNCTIONS = {
+    "used twice": of_conv(lambda m, x, y: both(y)),
+    "activated and used": of_conv(lambda m, x, y: m.linear(ops.relu(y)) + y),
+    "normed then both": of_conv(lambda m, x, y: both(m.norm(y))),
+    "added then both": of_conv(lambda m, x, y: both(y + m.other(x))),
+    "plus itself": of_conv(lambda m, x, y: y + y),
+    "normed and used": of_conv(lambda m, x, y: ops.relu(m.norm(y)) + ops.relu6(y + m.other(x)) + y),
+    "turned and used": of_conv(
+        lambda m, x, y: both(z := turned(y)) + ops.clip(z, low=-1.0, high=2.0)
+    ),
+    "biased and used": of_conv(lambda m, x, y: ops.relu((z := mapped(m, y)) + m.factor) + z),
+    "read first": of_conv(lambda m, x, y: ops.relu(m.norm(y)) if y.data.shape == y.shape else None),
+    "sum of two": lambda m, x: ops.relu(m.norm(m.conv(x)) + m.other(x)),
+    "limits": lambda m, x: ops.clip(ops.relu6(m.conv(x)), low=1.0, high=9.0),
+    "no overlap": lambda m, x: ops.clip(ops.relu(m.conv(x)), low=-3.0, high=-1.0),
+    "norm first": lambda m, x: ops.relu(m.norm(m.other(x) * 2.0)),
+    "norm after relu": lambda m, x: m.norm(ops.relu(m.conv(x))),
+    "norm with limits": lambda m, x: ops.relu6(m.norm(ops.tanh(m.conv(x)))),
+    "bias twice": lambda m, x: mapped(m, m.other(x)) + m.factor + 1.0,
+    "made weights": lambda m, x: ops.conv2d(x, m.other.weight * 2.0, m.other.bias),
+    "depends on numbers": lambda m, x: ops.relu(m.conv(x)) if float(np.sum(x)) > 0 else m.other(x),
+    "own arithmetic": of_conv(
+        lambda m, x, y: Tensor(np.sort(y.data, axis=1)) + ops.relu(m.other(x))
+    ),
+    "turned": lambda m, x: ops.relu(turned(m.conv(x))),
+    "transposed sum": lambda m, x: ops.relu(turned(m.conv(x)) + turned(m.other(x))),
+    "joined": lambda m, x: ops.concatenate(ops.relu(m.conv(x)), m.other(x), x),
+    "as array": of_conv(lambda m, x, y: Tensor(np.asarray(m.linear(ops.mean(y, axis=(1, 2)))))),
+}
+#: An expansion, a depthwise convolution and a projection, or two of them; and how many
+#: convolutions are computed apart.
+BOTTLENECKS = {
+    "three": (lambda m, x: x + m.back(ops.relu6(m.each(ops.relu6(m.other(x))))), 0),
+    "two": (
+        lambda m, x: ops.relu(m.back(m.norm(m.each(ops.concatenate(*[x] * 6)[..., :16])))), 0
+    ),
+    "sum before two": (lambda m, x: m.back(ops.relu6(m.each(m.conv(x) + m.other(x)))), 2),
+    "three and the expanded": (
+        lambda m, x: ops.concatenate(
+            z := ops.relu6(m.other(x)), m.back(ops.relu(m.each(z)))
+        ), 1,
+    ),
+}  # fmt: skip
+FUNCTIONS |= {name: function for name, (function, _) in BOTTLENECKS.items()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_any_forward_has_the_models_numbers(function):
-    model = Model(function).eval()
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_any_forward_has_the_models_numbers(name):
+    model = Model(FUNCTIONS[name]).eval()
     inference = Inference(model)
     for x in (images(2, 8), -images(2, 8)):
         with no_grad():
@@ -182,7 +123,7 @@ def test_an_error_comes_when_the_operation_is_called():
 
 
 def test_weights_are_prepared_once_for_all():
-    model = Model(_sum_of_two).eval()
+    model = Model(FUNCTIONS["sum of two"]).eval()
     inference = Inference(model)
     for n in (1, 2, 3):
         inference.run(model, images(n, 8))
@@ -202,34 +143,28 @@ def test_a_result_that_is_shown_in_two_orders_is_computed_once(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("name", "count"),
     [
-        _used_twice, _activated_and_used, _plus_itself, _normed_and_used, _turned_and_used,
-        _biased_and_used,
+        ("used twice", 1), ("activated and used", 2), ("plus itself", 1), ("normed and used", 2),
+        ("turned and used", 1), ("biased and used", 2),
     ],
 )  # fmt: skip
-def test_a_result_that_is_read_and_extended_is_computed_once(function, monkeypatch):
+def test_a_result_that_is_read_and_extended_is_computed_once(name, count, monkeypatch):
     calls = _calls(monkeypatch)
-    model = Model(function).eval()
+    model = Model(FUNCTIONS[name]).eval()
     Inference(model).run(model, images(1, 8))
-    assert len(calls) == len({id(call) for call in calls})
-    assert len(calls) == {_normed_and_used: 2, _activated_and_used: 2, _biased_and_used: 2}.get(
-        function, 1
-    )
+    assert len(calls) == len({id(call) for call in calls}) == count
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "function", [_three_convolutions, _two_convolutions, _three_and_the_expanded, _sum_before_two]
-)
-def test_expansion_depthwise_and_projection_are_one_kernel(function, monkeypatch):
+@pytest.mark.parametrize(("function", "apart"), BOTTLENECKS.values(), ids=BOTTLENECKS)
+def test_expansion_depthwise_and_projection_are_one_kernel(function, apart, monkeypatch):
     monkeypatch.setattr(bottleneck, "STAYS", 0)
     calls = _calls(monkeypatch)
     model = Model(function).eval()
     x = 20 * images(2, 8)  # beyond the limits of relu6
     (result,) = Inference(model).run(model, x)
     assert sum(isinstance(call, bottleneck.Bottleneck) for call in calls) == 1
-    apart = {_three_and_the_expanded: 1, _sum_before_two: 2}.get(function, 0)
     assert sum(isinstance(call, Convolution) for call in calls) == apart
     monkeypatch.setattr(bottleneck, "STAYS", 1 << 30)
     np.testing.assert_array_equal(Inference(model).run(model, x)[0], result)
