@@ -162,32 +162,11 @@ def test_projection_is_the_papers_sum(dtype, n, height, width, channels):
     assert (sums[:, :2] == 1).all()
 
 
-@given(n=st.integers(1, 3), height=sides, width=sides, channels=st.integers(1, 5))
-def test_gradient_of_links_is_the_slope(n, height, width, channels):
-    image, flows, weight = arrays = drawn(n, height, width, channels, 2, 3)
-    rng = np.random.default_rng(1)
-    d_sums = rng.normal(size=(n * height * width, 4))
-    toward = [rng.normal(size=a.shape) for a in arrays]
-    d_image = np.zeros_like(image)
-    d_flows, d_weight = links.project_gradient(
-        image, flows, np.ascontiguousarray(weight.T), d_sums, d_image
-    )
-    gradients = (d_image, d_flows, d_weight.T)
-    analytic = sum((d * t).sum() for d, t in zip(gradients, toward, strict=True))
-
-    def value(step):
-        a, b, c = (x + step * t for x, t in zip(arrays, toward, strict=True))
-        return (samples(a, b) @ c * d_sums[:, 1:]).sum()
-
-    slope = (value(1e-7) - value(-1e-7)) / 2e-7
-    assert slope == pytest.approx(analytic, rel=1e-5, abs=1e-5)
-
-
-def test_two_threads_agree_with_one(monkeypatch):
-    monkeypatch.setattr(links, "BLOCK", 1)  # so that parts are of 16 pixels
+def test_parts_and_threads_agree_with_one(monkeypatch):
     image, flows, weight = drawn(2, 5, 7, 3, 2, 4)
     results = []
-    for threads in (1, 2):
+    for block, threads in ((links.BLOCK, 1), (1, 1), (1, 2)):
+        monkeypatch.setattr(links, "BLOCK", block)  # 1 for parts of 16 pixels
         with thread_budget(threads):
             sums, d_image = np.zeros((70, 4)), np.ones_like(image)
             links.project(image, flows, weight, sums)
@@ -195,8 +174,9 @@ def test_two_threads_agree_with_one(monkeypatch):
                 image, flows, np.ascontiguousarray(weight.T), sums, d_image
             )
         results.append([sums, d_image, *gradients])
-    for one, two in zip(*results, strict=True):
-        np.testing.assert_allclose(one, two, atol=1e-10)
+    for one, *others in zip(*results, strict=True):
+        for other in others:
+            np.testing.assert_allclose(other, one, atol=1e-10)
 
 
 @pytest.mark.slow
