@@ -10,7 +10,7 @@ from daskdl.kernels.convolution import winograd
 from daskdl.kernels.convolution import winograd_tiles as tiles
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.winograd_transforms import apply, scheme, tile_transform
-from daskdl.kernels.products.microkernel import LANES, address
+from daskdl.kernels.products.microkernel import DEPTH, LANES, address
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient, draw
 from tests.daskdl.gradients import same_bits
 
@@ -86,9 +86,12 @@ def test_how_tiles_are_cut_changes_nothing(limit, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tiles", [1, 5, 6, 7, 97])
-def test_any_number_of_tiles_fills_its_blocks(tiles, monkeypatch):
-    x, weight = draw((1, 4, 4 * tiles, 8), (8, 3, 3, 8))
+@pytest.mark.parametrize(
+    ("number", "channels"),
+    [*((n, 8) for n in (1, 5, 6, 7, 97)), (6, tiles.CHUNK + 3), (6, DEPTH + 5)],
+)
+def test_any_number_of_tiles_and_channels_fills_its_blocks(number, channels, monkeypatch):
+    x, weight = draw((1, 4, 4 * number, channels), (8, 3, 3, channels))
     for few in (0, winograd.FEW):
         monkeypatch.setattr(winograd, "FEW", few)
         y = winograd.convolve(x, winograd.Weights(weight, False), (1, 1), x.shape[1:3], None)
@@ -111,7 +114,7 @@ def test_nan_and_infinity_reach_every_pixel_that_sees_them(kernel):
         assert not np.isfinite(y[0, near, near]).any()
 
 
-@pytest.mark.parametrize("channels", [8, 16, 70])  # whole vectors, panels, more than a chunk
+@pytest.mark.parametrize("channels", [8, 16, tiles.CHUNK + 6])  # a vector, a panel, two chunks
 @pytest.mark.parametrize("kernel", [3, 5])
 def test_tiles_at_edges_are_tiles_of_a_padded_image(kernel, channels):
     side, rows, columns = kernel + 3, 9, 14

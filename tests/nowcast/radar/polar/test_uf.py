@@ -145,6 +145,8 @@ def test_no_data_is_no_echo_unless_set_to_missing(tmp_path, fill, missing):
 
 
 NUMBERS, BITS = struct.pack(">2h", 1000, GATES), b"  " + struct.pack(">2h", 0, 16)
+#: The name of the field and the word at which its header begins.
+FIELD = struct.pack(">2sh", b"DZ", MANDATORY.size // 2 + 6)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +161,10 @@ NUMBERS, BITS = struct.pack(">2h", 1000, GATES), b"  " + struct.pack(">2h", 0, 1
         (
             lambda b: b.replace(BITS, b"  " + struct.pack(">2h", 0, 8)),
             "expected DZ in words of 16 bits, found 8",
+        ),
+        (
+            lambda b: b.replace(FIELD, FIELD[:2] + struct.pack(">h", 9999)),
+            "expected positions inside of a ray's record, found word 9999",
         ),
     ],
 )
