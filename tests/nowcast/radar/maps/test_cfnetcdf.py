@@ -299,7 +299,7 @@ def test_coordinates_in_degrees_are_a_grid(tmp_path, named):
         for name in ("lon", "lat"):
             del dataset[name].attrs["standard_name"]
     header = read_header(write(dataset, tmp_path / "a.nc"))
-    with pytest.raises(DataError, match="expected .* in two or more equal steps of degrees"):
+    with pytest.raises(DataError, match=r"expected .* in two or more equal steps of degrees"):
         read_header(write(dataset.isel({dataset.rain.dims[2]: [0, 1, 3]}), tmp_path / "b.nc"))
     latitude, longitude = header.grid.latitude_longitude()
     np.testing.assert_allclose(latitude[:, 0], [50, 51, 52], atol=0.3)
