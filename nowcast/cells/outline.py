@@ -18,7 +18,8 @@ def label_cells(
     to the lower one. Each cell is the watershed of its peak. For the arguments see
     `nowcast.track_cells`; ``smooth`` and ``least`` are in pixels.
     """
-    from scipy.ndimage import gaussian_filter, generate_binary_structure
+    from scipy.ndimage import find_objects, gaussian_filter, generate_binary_structure
+    from scipy.ndimage import label as connected
     from skimage.measure import label
     from skimage.morphology import local_maxima, reconstruction
     from skimage.segmentation import watershed
@@ -36,7 +37,16 @@ def label_cells(
     # Outside it is deeper than the height, so that weak rain on its own has a peak too.
     decibels = np.where(inside, decibels, -height - 1).astype(np.float64)
     # skimage's h_maxima marks both of two equal peaks, however high the saddle between them.
-    cut = reconstruction(decibels - height, decibels, footprint=generate_binary_structure(2, 1))
+    cut = np.full_like(decibels, -height - 1)
+    cross = generate_binary_structure(2, 1)
+    areas, _ = connected(inside, cross)
+    sizes = np.bincount(areas.ravel())
+    # Area by area, since it sorts all pixels of a box: those that are too small hold no cell.
+    for number, box in enumerate(find_objects(areas), start=1):
+        if sizes[number] >= least:
+            area = areas[box] == number
+            top = np.where(area, decibels[box], -height - 1)
+            cut[box][area] = reconstruction(top - height, top, footprint=cross)[area]
     peaks = label(local_maxima(cut, connectivity=1), connectivity=1)
     cells = watershed(-decibels, peaks, mask=inside)
     sizes = np.bincount(cells.ravel())

@@ -180,6 +180,10 @@ def track_cells(
     where, rain = path_of(rain), in_order(rain)
     grid = Grid.from_dataset(rain, where=where)
     spacing_km = mean_spacing(rain, where) / 1000
+    if smooth_km > (side := max(grid.shape) * spacing_km):
+        raise SettingsError(
+            f"smooth_km: expected at most the grid's side, {side:g}, found {smooth_km!r}"
+        )
     describe = _Describer(grid)
     cells: list[Cell] = []
     pasts: list[Past] = []

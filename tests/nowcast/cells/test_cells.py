@@ -166,3 +166,5 @@ def test_rain_that_grows_has_a_trend_a_track_ahead_and_an_arrival():
 def test_settings_out_of_bounds_are_refused():
     with pytest.raises(SettingsError, match="saddle: expected a share"):
         nowcast.track_cells(store(), saddle=1.0)
+    with pytest.raises(SettingsError, match="smooth_km: expected at most the grid's side"):
+        nowcast.track_cells(store(), smooth_km=1e30)
