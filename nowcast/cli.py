@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from daskdl import console
+from nowcast.commands.arguments import of_finite
 from nowcast.commands.demo import demo
 from nowcast.commands.derived import accumulate, adjust, cells
 from nowcast.commands.info import info
@@ -22,10 +23,9 @@ app = console.application(
 )
 for command in (
     ingest, info, export, calibrate, climate, train, predict, watch, config, accumulate, adjust,
-    cells,
-    verify, plot, serve, simulate, demo,
+    cells, verify, plot, serve, simulate, demo,
 ):  # fmt: skip
-    app.command()(command)
+    app.command()(of_finite(command))
 
 
 def main() -> int:

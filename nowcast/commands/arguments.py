@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,6 +52,21 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 _MINUTES = {"": 1.0, "min": 1.0, "minutes": 1.0, "m": 1.0, "h": 60.0, "hour": 60.0, "hours": 60.0}
+
+
+def of_finite(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that refuses nan and inf among its numbers, which no option can mean."""
+
+    @functools.wraps(command)
+    def checked(**options: Any) -> None:
+        for name, value in options.items():
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, float) and not math.isfinite(one):
+                    option = name.replace("_", "-")
+                    raise SettingsError(f"--{option}: expected a finite number, found {one}")
+        command(**options)
+
+    return checked
 
 
 def connected(cluster: str | None, workers: int | None) -> AbstractContextManager[Client | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,7 +20,7 @@ from pydantic import (
 from daskdl.errors import SettingsError
 from nowcast.quality.attenuation import Band
 from nowcast.quality.clean import DEFAULT, GIVEN, RHOHV, STEPS
-from nowcast.radar.header import Site
+from nowcast.radar.header import MOST_CELLS, Site
 from nowcast.rain.cf import FLAGS
 from nowcast.rain.rainrate import ZRRelation
 from nowcast.rain.texts import wrong_setting
@@ -36,7 +37,7 @@ class IngestSettings(BaseModel):
 
     size: tuple[int, int] = (256, 256)
     """Cells of the grid (ny, nx); as text ``256`` or ``200x300``."""
-    spacing: float = Field(1000.0, gt=0)
+    spacing: FiniteFloat = Field(1000.0, gt=0)
     """Width of a cell in metres."""
     centre: tuple[float, float] | None = None
     """Latitude and longitude of the grid's middle; the radar by default."""
@@ -44,9 +45,9 @@ class IngestSettings(BaseModel):
     """Site of the radar, for files without one: ``LAT,LON[,ALT]``."""
     zr: str = "marshall-palmer"
     """Name of a Z-R relation (marshall-palmer, wsr88d, fmi) or ``a,b``."""
-    hail_cap: float | None = 53.0
+    hail_cap: FiniteFloat | None = 53.0
     """Reflectivity in dBZ above which more counts as this much (hail); None for no cap."""
-    noise: float | None = 7.0
+    noise: FiniteFloat | None = 7.0
     """Reflectivity in dBZ below which there is no rain; None to convert all."""
     sweeps: int = Field(1, ge=1)
     """Number of lowest elevations to use."""
@@ -108,6 +109,8 @@ class IngestSettings(BaseModel):
             value = (int(parts[0]), int(parts[-1]))
         if isinstance(value, tuple) and min(value) < 1:
             raise ValueError("expected at least one cell")
+        if isinstance(value, tuple) and math.prod(value) > MOST_CELLS:
+            raise ValueError(f"expected at most {MOST_CELLS} cells")
         return value
 
     @field_validator("centre", mode="before")

@@ -22,10 +22,10 @@ class Site:
     altitude: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (abs(self.latitude) <= 90 and abs(self.longitude) <= 360):
+        degrees = abs(self.latitude) <= 90 and abs(self.longitude) <= 360
+        if not (degrees and math.isfinite(self.altitude)):
             raise SettingsError(
-                f"site: expected degrees, found {self.latitude},{self.longitude}"
-                "; give latitude, then longitude"
+                f"site: expected degrees and metres, found {self}; give latitude, then longitude"
             )
 
     @classmethod

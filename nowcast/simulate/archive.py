@@ -85,14 +85,15 @@ def simulate_archive(
     Raises SettingsError if the numbers give no archive.
     """
     if (
-        min(days.days, days.per_day, days.size // 16, days.radars) < 1
-        or days.hours > 24
+        not 0 < days.hours <= 24
+        or min(days.days, days.per_day, days.size // 16, days.radars) < 1
+        or not 0 < days.spacing < 1e6
         or days.seed < 0
     ):
         raise SettingsError(
             "simulate: expected a day, up to 24 h of one frame at least, 16 cells and a seed of 0 "
             f"or more, found {days.days} days of {days.hours:g} h every {days.step_minutes} min, "
-            f"{days.size} cells and seed {days.seed}; choose others"
+            f"{days.size} cells of {days.spacing:g} m and seed {days.seed}; choose others"
         )
     first = np.datetime64(START, "ns")
     steps = np.arange(days.per_day) * np.timedelta64(days.step_minutes, "m")

@@ -59,7 +59,7 @@ def _duration(option: str, value: Any) -> np.timedelta64:
 
     try:
         length = pd.Timedelta(value).to_timedelta64().astype("timedelta64[ns]")
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError):  # which "nan" raises
         length = np.timedelta64("NaT")
     if np.isnat(length) or length < MINUTE:
         raise SettingsError(

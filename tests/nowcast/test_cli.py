@@ -47,6 +47,20 @@ def test_the_help_of_every_command_names_its_options(command, capsys, monkeypatc
         assert shown in text or name.upper() in text.upper(), name
 
 
+@pytest.mark.parametrize("command", [
+    ["cells", "x", "--out", "x.csv", "--smooth-km"], ["ingest", "x", "--out", "x", "--noise"],
+    ["train", "x", "--out", "x", "--epochs"],
+    ["plot", "x", "--out", "x.png", "--threshold"], ["simulate", "--out", "x", "--hours"],
+], ids=lambda words: words[0])  # fmt: skip
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_no_number_of_a_command_is_nan_or_inf(tmp_path, monkeypatch, capsys, command, value):
+    monkeypatch.chdir(tmp_path)
+    assert run(app, [*command, value]) == 2
+    sentence = f"nowcast: {command[-1]}: expected a finite number, found {value}\n"
+    assert capsys.readouterr().err == sentence
+    assert not list(tmp_path.iterdir())
+
+
 def test_help_names_every_command(capsys):
     assert run(app, ["--help"]) == 0
     text = capsys.readouterr().out

@@ -97,6 +97,9 @@ def test_settings_are_read_from_text():
     [
         ("size", "big"),
         ("size", 0),
+        ("size", 99999),
+        ("noise", float("nan")),
+        ("site", "50,5,nan"),
         ("spacing", -1.0),
         ("site", "50.9"),
         ("site", "95,5"),

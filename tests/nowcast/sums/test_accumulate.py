@@ -137,6 +137,7 @@ def test_errors_say_what_to_do(tmp_path, capsys):
         ({"over": "soon"}, "over: expected a time of a minute or more such as 1h, found 'soon'"),
         ({"over": "1h", "every": "25min"}, "every: expected a divisor of 1h, found 25min"),
         ({"over": "1h", "observed": 0}, "observed: expected a share"),
+        ({"over": "1h", "bridge": "nan"}, "bridge: expected a time of a minute or more"),
     ):
         with pytest.raises(SettingsError, match=words):
             nowcast.accumulate(moving_rain(), **settings)
