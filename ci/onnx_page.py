@@ -188,7 +188,7 @@ def page(failed: dict[str, str | None]) -> str:
         "",
     ]
     for family in FAMILIES:
-        names = sorted(n for n, f in TABLE.items() if _home(f, n) == family.__name__)
+        names = sorted(n for n, f in TABLE.items() if f.__module__ == family.__name__)
         entries = [f"{n} ({passing[n]})" if passing[n] else n for n in names if n in known]
         entries += [n for n in names if n not in known]
         title = (family.__doc__ or "").split("\n")[0].rstrip(".").split(";")[0].split(":")[0]
@@ -208,15 +208,6 @@ def page(failed: dict[str, str | None]) -> str:
         lines.append(f"- {why}: {', '.join(entries)}")
     before, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     return before + mark + "\n".join(["", *lines, ""])
-
-
-def _home(function: object, name: str) -> str:
-    """Return the module that registers an operator, "" without one."""
-    for family in FAMILIES:
-        text = Path(str(family.__file__)).read_text(encoding="utf-8")
-        if f'"{name}"' in text and getattr(function, "__module__", "") == family.__name__:
-            return family.__name__
-    return ""
 
 
 if __name__ == "__main__":

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from daskdl import ops
 from daskdl.errors import SettingsError
+from daskdl.kernels.detection import nms
 from daskdl.nn.operators.shapes import DTYPES
 from daskdl.nn.operators.table import Call, Value, array, operator
-from daskdl.tensor import Array
 
 #: Factors of the cosines whose sums are windows.
 _WINDOWS = {
@@ -105,22 +103,10 @@ def non_max_suppression(
     chosen = []
     for n, of_class in enumerate(array(scores)):
         for c, values in enumerate(of_class):
-            kept: list[int] = []
-            for i in np.argsort(-values, kind="stable"):
-                if len(kept) >= limit or (least is not None and not values[i] > lowest):
-                    break
-                if not kept or _overlaps(corners[n, i], corners[n, kept]).max() <= worst:
-                    kept.append(int(i))
+            above = np.arange(len(values)) if least is None else np.flatnonzero(values > lowest)
+            kept = above[nms(corners[n, above], values[above], worst, int(limit))]
             chosen += [(n, c, i) for i in kept]
     return np.array(chosen, np.int64).reshape(-1, 3)
-
-
-def _overlaps(box: Array, others: Array) -> Any:
-    """Return intersection over union of a box with others."""
-    inside = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-    common = np.maximum(inside, 0).prod(-1)
-    areas = (others[:, 2:] - others[:, :2]).prod(-1) + (box[2:] - box[:2]).prod() - common
-    return np.divide(common, areas, out=np.zeros_like(common), where=areas > 0)
 
 
 @operator("DeformConv")
