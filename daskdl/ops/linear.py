@@ -77,8 +77,8 @@ def prod(x: Array, *, axis: int | tuple[int, ...] | None = None, keepdims: bool 
         moved = x.transpose(*rest, *axes)
         rows = moved.reshape(*(x.shape[a] for a in rest), -1)
         ones = np.ones((*rows.shape[:-1], 1), x.dtype)
-        before = np.cumprod(np.concatenate([ones, rows[..., :-1]], -1), -1, dtype=x.dtype)
-        behind = np.concatenate([rows[..., 1:], ones], -1)[..., ::-1]
+        before = np.cumprod(np.concatenate([ones, rows], -1)[..., :-1], -1, dtype=x.dtype)
+        behind = np.concatenate([rows, ones], -1)[..., :0:-1]
         others = before * np.cumprod(behind, -1, dtype=x.dtype)[..., ::-1]
         others *= dy.reshape(*rows.shape[:-1], 1)
         return (others.reshape(moved.shape).transpose(np.argsort((*rest, *axes))),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,7 @@ def grid_sample(
     ----------
     x : array (N, ..., C), two or three axes between
     grid : array (N, ..., 2 or 3)
-        Places from -1 to 1, the last axis of x first. It gets a gradient only with
-        ``mode="linear"``.
+        Places from -1 to 1, the last axis of x first. Its gradient is 0 with ``mode="nearest"``.
     mode : "linear", "nearest" or "cubic"
     padding_mode : "zeros", "border" or "reflection"
         Values beyond the edges.
@@ -73,22 +73,19 @@ def grid_sample(
     samples = np.arange(len(x)).reshape(-1, *(1,) * axes)
     taps = []
     for cell in itertools.product(*(_weights(mode, place) for place in at)):
-        ids, share, slants = [], np.ones(at[0].shape), []
-        for i, (index, weight, _) in enumerate(cell):
+        ids, inside = [], np.ones(at[0].shape, bool)
+        for (index, _, _), n in zip(cell, lengths, strict=True):
             if mode == "cubic":
-                moved, _ = _PADDINGS[padding_mode](
-                    index.astype(np.float64), lengths[i], align_corners
-                )
+                moved, _ = _PADDINGS[padding_mode](index.astype(np.float64), n, align_corners)
                 index = np.round(moved).astype(np.int64)
-            inside = (index >= 0) & (index < lengths[i])
-            ids.append(np.clip(index, 0, lengths[i] - 1))
-            share = share * weight * inside
-        for i in range(axes):
-            slant = np.ones(at[0].shape)
-            for j, (index, weight, gradient) in enumerate(cell):
-                slant = slant * (gradient if j == i else weight)
-                slant = slant * ((index >= 0) & (index < lengths[j]))
-            slants.append(slant * slopes[i])
+            inside &= (index >= 0) & (index < n)
+            ids.append(np.clip(index, 0, n - 1))
+        share = math.prod((weight for _, weight, _ in cell), start=inside)
+        slants = [
+            math.prod((part[2 if j == i else 1] for j, part in enumerate(cell)), start=inside)
+            * slopes[i]
+            for i in range(axes)
+        ]
         taps.append(((samples, *ids), share.astype(x.dtype)[..., None], slants))
     y = np.zeros((*grid.shape[:-1], x.shape[-1]), x.dtype)
     for at_cell, share, _ in taps:
@@ -100,9 +97,7 @@ def grid_sample(
             np.add.at(dx, index, dy * share)
         return dx
 
-    def to_grid(dy: Array) -> Array | None:
-        if mode != "linear":
-            return None
+    def to_grid(dy: Array) -> Array:
         dg = np.zeros(grid.shape)
         for index, _, slants in taps:
             product = (x[index] * dy).sum(-1)
@@ -123,8 +118,12 @@ def _weights(mode: str, at: Array) -> list[tuple[Array, Array, Array]]:
     if mode == "linear":
         ones = np.ones(at.shape)
         return [(first, 1 - share, -ones), (first + 1, share, ones)]
-    zeros = np.zeros(at.shape)
-    return [(first + k, kernel("cubic", np.abs(share - k), -0.75), zeros) for k in range(-1, 3)]
+    cells, a = [], -0.75
+    for k in range(-1, 3):
+        d = np.abs(share - k)
+        slope = np.where(d <= 1, (3 * (a + 2) * d - 2 * (a + 3)) * d, ((3 * d - 10) * d + 8) * a)
+        cells.append((first + k, kernel("cubic", d, a), slope * np.sign(share - k)))
+    return cells
 
 
 def _zeros(at: Array, n: int, align_corners: bool) -> tuple[Array, Any]:

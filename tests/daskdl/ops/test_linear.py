@@ -64,6 +64,9 @@ def test_the_gradient_of_prod_is_exact_at_zeros(torch):
     ops.prod(ours, axis=1).backward(np.ones(2))
     theirs.prod(1).sum().backward()
     np.testing.assert_array_equal(ours.grad, theirs.grad)
+    empty = Tensor(np.zeros((2, 0)), requires_grad=True)
+    ops.prod(empty, axis=1).backward(np.ones(2))
+    assert empty.grad.shape == (2, 0)
 
 
 def test_determinants(torch):

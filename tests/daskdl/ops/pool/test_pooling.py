@@ -136,9 +136,11 @@ def test_grid_samples_of_images(mode, padding_mode, align_corners, torch):
     right = torch.nn.functional.grid_sample(peer, places, names[mode], padding_mode, align_corners)
     result = ops.grid_sample(x, grid, **options)
     np.testing.assert_allclose(result.data, right.detach().movedim(1, -1), atol=1e-9)
-    check_gradient(lambda t: ops.grid_sample(t, grid, **options), x)
-    if mode == "linear":
-        check_gradient(lambda t, g: ops.grid_sample(t, g, **options), x, grid)
+    check_gradient(lambda t, g: ops.grid_sample(t, g, **options), x, grid)
+    moved = Tensor(grid, requires_grad=True)
+    ops.grid_sample(x, moved, **options).backward(np.ones(result.shape))
+    right.sum().backward()
+    np.testing.assert_allclose(moved.grad, places.grad, atol=1e-9)
 
 
 def test_grid_samples_of_volumes(torch):
