@@ -28,6 +28,7 @@ from daskdl.interop.onnx.nodes import (
 from daskdl.nn.core.graph import Graph
 from daskdl.nn.core.nodes import FEW, Node, Subgraph
 from daskdl.nn.operators import TABLE, Call
+from daskdl.nn.operators.shapes import DTYPES
 from daskdl.tensor import Array, Tensor, no_grad
 
 #: Inputs that are settings of an operator: their arrays are not trained.
@@ -72,6 +73,7 @@ class Conversion:
             _input(value, where) for value in proto.input if value.name not in self.tensors
         ]
         self.outputs = [value.name for value in proto.output]
+        self.results = [_result(value.type.tensor_type) for value in proto.output]
         self.batch = _batch([v for v in proto.input if v.name not in self.tensors])
         unknown: dict[str, str] = {}
         nodes = [node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)]
@@ -135,6 +137,7 @@ class Conversion:
             self.opset,
             channels_last,
             self.batch,
+            self.results,
         )
         for name in (*parameters, *buffers):
             array = to_array(self.tensors[name], self.folder, self.where)
@@ -294,6 +297,13 @@ def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | N
     if any(n is not None and n < 0 for n in lengths):
         lengths = [None if n is not None and n < 0 else n for n in lengths]
     return value.name, dtype, (*(None for _ in lengths[:1]), *lengths[1:])
+
+
+def _result(kind: Any) -> tuple[str, int | None]:
+    """Return the dtype and the number of axes that a file states of an output."""
+    dtype = np.dtype(DTYPES[kind.elem_type]).name if kind.elem_type in DTYPES else ""
+    dtype = "float32" if dtype == "float16" else dtype
+    return dtype, len(kind.shape.dim) if kind.HasField("shape") else None
 
 
 def _batch(inputs: list[Any]) -> int | None:

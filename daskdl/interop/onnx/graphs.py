@@ -39,11 +39,15 @@ def graph_model(graph: Graph) -> Any:
     )  # fmt: skip
     domains = sorted({n.domain for n in nodes if n.domain})
     inferred = onnx.shape_inference.infer_shapes(model_of(proto, graph.opset, domains))
-    for place, output in enumerate(inferred.graph.output):
-        if not output.type.HasField("tensor_type") or not output.type.tensor_type.elem_type:
-            inferred.graph.output[place].CopyFrom(
-                helper.make_tensor_value_info(output.name, onnx.TensorProto.FLOAT, None)
-            )
+    stated = graph.results or [("", None)] * len(results)
+    for output, (dtype, axes) in zip(inferred.graph.output, stated, strict=True):
+        numbers = output.type.tensor_type
+        sequence = output.type.WhichOneof("value") not in (None, "tensor_type")
+        if sequence or (numbers.elem_type and numbers.HasField("shape")):
+            continue
+        kind = numbers.elem_type or helper.np_dtype_to_tensor_dtype(np.dtype(dtype or "float32"))
+        lengths = None if axes is None else [None] * axes
+        output.CopyFrom(helper.make_tensor_value_info(output.name, kind, lengths))
     return inferred
 
 
@@ -56,13 +60,19 @@ def model_of(graph: Any, opset: int, domains: Sequence[str] = ()) -> Any:
         graph,
         opset_imports=[*imports, *(helper.make_opsetid(domain, 1) for domain in domains)],
         producer_name="daskdl",
-        ir_version=helper.find_min_ir_version_for(imports),
+        # before version 4, weights had to be inputs too
+        ir_version=max(4, helper.find_min_ir_version_for(imports)),
     )
 
 
 def _input(name: str, dtype: str, shape: Any) -> Any:
     from onnx import helper
 
+    if not dtype:
+        raise SettingsError(
+            f"Graph: input {name!r}: expected an array, found a sequence or an optional value, of "
+            "which the numbers' type is not known; use the file that the graph was read from"
+        )
     kind = helper.np_dtype_to_tensor_dtype(np.dtype("float32" if dtype == "float16" else dtype))
     lengths = None
     if shape is not None:
@@ -74,7 +84,9 @@ def _nodes(node: Node) -> list[Any]:
     from onnx import helper
 
     domain, _, operator = node.operator.rpartition(":")
-    attributes = {name: _attribute(value) for name, value in node.attributes if value is not None}
+    # onnxruntime needs the types of a loop's number of the step and condition
+    scalars = (7, 9) if operator == "Loop" else ()
+    attributes = {n: _attribute(v, scalars) for n, v in node.attributes if v is not None}
     if operator == "Cast" and attributes.get("to") == 10:  # rounded to float16, kept as float32
         half = f"{node.outputs[0]}/half"
         return [
@@ -94,7 +106,8 @@ def _kind(value: Any) -> int | None:
     return 7 if isinstance(value, (list, tuple)) and not value else None
 
 
-def _attribute(value: Any) -> Any:
+def _attribute(value: Any, scalars: tuple[int, ...]) -> Any:
+    """Return an attribute's proto; the first inputs of a body are ``scalars`` of these types."""
     from onnx import helper, numpy_helper
 
     if isinstance(value, np.ndarray):
@@ -104,7 +117,10 @@ def _attribute(value: Any) -> Any:
         return helper.make_graph(
             [n for node in value.nodes for n in _nodes(node)],
             "body",
-            [helper.make_empty_tensor_value_info(name) for name in value.inputs],
+            [
+                *map(helper.make_tensor_value_info, value.inputs, scalars, [()] * len(scalars)),
+                *map(helper.make_empty_tensor_value_info, value.inputs[len(scalars) :]),
+            ],
             [helper.make_empty_tensor_value_info(name) for name in value.outputs],
         )
     return list(value) if isinstance(value, tuple) else value

@@ -63,6 +63,8 @@ class Graph(Module):
         Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
     batch : int, optional
         Batch size that the nodes require, if it is fixed; :meth:`predict` uses such batches.
+    results : sequence of (dtype, number of axes), optional
+        What a file states of its outputs, "" and None where it does not; for writing it again.
 
     Raises
     ------
@@ -88,6 +90,7 @@ class Graph(Module):
         "channels_last",
         "training",
         "batch",
+        "results",
     )
 
     def __init__(
@@ -101,11 +104,12 @@ class Graph(Module):
         opset: int = 21,
         channels_last: bool = False,
         batch: int | None = None,
+        results: Sequence[Any] | None = None,
     ) -> None:
         self.nodes = tuple(node_of(node) for node in nodes)
         self.inputs = tuple((name, dtype, _tuple(shape)) for name, dtype, shape in inputs)
         self.outputs, self.opset, self.channels_last = tuple(outputs), opset, channels_last
-        self._batch = batch
+        self._batch, self.results = batch, _tuple(results)
         self._constants = {name: unpacked(*rest) for name, *rest in constants}
         self._held = tuple(name for name, _ in (*parameters, *buffers))
         for name in self._held:
@@ -191,6 +195,7 @@ class Graph(Module):
             self.opset,
             self.channels_last,
             self._batch,
+            self.results if tuple(outputs) == self.outputs else None,
         )
         made.load_state_dict(state)
         return made
@@ -232,7 +237,7 @@ class Graph(Module):
             ),
             self.opset,
             self.channels_last,
-        ), {} if self._batch is None else {"batch": self._batch}
+        ), {k: v for k, v in (("batch", self._batch), ("results", self.results)) if v is not None}
 
     def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
         watch = vars(self).get("watch")  # quantizing needs each node's first input

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+import daskdl
 from daskdl import models, nn, ops
 from daskdl.errors import ModelFileError, SettingsError
 from daskdl.interop.onnx import load, save, to_proto
@@ -13,8 +14,9 @@ from daskdl.interop.onnx.reader import from_proto
 from daskdl.models.vgg import VGG16Trunk
 from daskdl.nn.losses.loss import Loss
 from tests.daskdl.gradients import normal
-from tests.daskdl.interop.onnx.models import picture_model, run_onnxruntime
+from tests.daskdl.interop.onnx.models import file_of, picture_model, run_onnxruntime
 
+node = onnx.helper.make_node
 #: How each model of the zoo is made, the shape of a sample, and its dtype.
 ZOO = {
     "ConvLSTMForecaster": (lambda: models.ConvLSTMForecaster(2, 3, (4, 3)), (2, 8, 12, 1), "f4"),
@@ -152,6 +154,50 @@ def test_a_graph_is_written_as_it_was_read(tmp_path):
     np.testing.assert_allclose(result, graph.predict(x), rtol=1e-4, atol=1e-4)
     with pytest.raises(ModelFileError, match="expected an existing folder, found no"):
         save(graph, tmp_path / "none" / "m.onnx")
+
+
+def loop_model():
+    """Return a loop of s = s + 1, whose states are stacked to axes that only the file states."""
+    step = [node("Cast", ["i"], ["f"], to=1), node("Identity", ["c"], ["d"]),
+            node("Add", ["s", "one"], ["t"]), node("Identity", ["t"], ["o"])]  # fmt: skip
+    empty = onnx.helper.make_empty_tensor_value_info
+    body = onnx.helper.make_graph(step, "b", [*map(empty, "ics")], [*map(empty, "dto")])
+    loop = node("Loop", ["n", "true", "x"], ["last", "y"], body=body)
+    constants = {"n": np.array(3), "true": np.array(True), "one": np.float32(1)}
+    proto = file_of([loop], {"x": ["N", 3]}, ["y"], constants)
+    proto.graph.output[0].type.tensor_type.shape.dim.extend([onnx.TensorShapeProto.Dimension()] * 3)
+    return proto
+
+
+SPLIT = node("SplitToSequence", ["x"], ["y"], axis=1)
+MATMUL = node("MatMul", ["x", "w"], ["y"])
+
+
+@pytest.mark.parametrize(
+    "proto",
+    [
+        loop_model(),
+        file_of([SPLIT], {"x": ["N", 3]}),
+        file_of([MATMUL], {"x": ["N", 3]}, constants={"w": np.ones((3, 2), "f4")}, opset=8),
+    ],
+    ids=["a loop", "a sequence", "an old file"],
+)
+def test_what_nodes_do_not_state_is_written(proto, tmp_path):
+    graph, x = from_proto(proto, "m").eval(), normal(2, 3).astype("f4")
+    daskdl.save(graph, tmp_path / "m.safetensors")
+    results = run(to_proto(daskdl.load(tmp_path / "m.safetensors")), x)
+    right = graph(x) if isinstance(graph(x), list) else [graph(x)]
+    results = results[0] if isinstance(results[0], list) else results
+    for result, wanted in zip(results, right, strict=True):
+        np.testing.assert_allclose(result, wanted.data, rtol=1e-4, atol=1e-4)
+
+
+def test_a_sequence_as_input_is_not_written():
+    proto = file_of([node("SequenceAt", ["x", "i"], ["y"])], {"x": None}, ["y"], {"i": np.array(0)})
+    proto.graph.input[0].type.sequence_type.elem_type.tensor_type.elem_type = 1
+    graph = from_proto(proto, "m")
+    with pytest.raises(SettingsError, match="input 'x': expected an array, found a sequence"):
+        to_proto(graph)
 
 
 def test_a_part_of_a_graph_with_a_new_head_is_written():
