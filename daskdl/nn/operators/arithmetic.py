@@ -107,14 +107,8 @@ def power(call: Call, a: Value, b: Value) -> Value:
 @operator("BitShift")
 def bit_shift(call: Call, a: Value, b: Value) -> Value:
     """Shift the bits of a by b places; shifts beyond the number of bits give 0."""
-    x, y = array(a), array(b)
-    bits = 8 * x.dtype.itemsize
-    places = np.minimum(y, y.dtype.type(bits - 1))
-    left = call.get("direction") == "LEFT"
-    if not left and x.dtype.kind == "i":
-        return np.right_shift(x, places)  # keeps the sign
-    shift = np.left_shift if left else np.right_shift
-    return np.where(y < bits, shift(x, places), 0).astype(x.dtype)
+    shift = np.left_shift if call.get("direction") == "LEFT" else np.right_shift
+    return shift(array(a), array(b))
 
 
 @operator("Max", "Min")

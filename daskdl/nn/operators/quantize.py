@@ -132,24 +132,17 @@ def qlinear_conv(
     return _scaled(y, sx, array(sw).reshape(-1, *behind), sy, zy)
 
 
-@operator("Bernoulli")
-def bernoulli(call: Call, x: Value) -> Value:
-    """Draw 1 with the probability x, 0 otherwise."""
-    chance, seed = array(x), call.get("seed")
-    rng = np.random.RandomState(None if seed is None else int(abs(seed)) % (1 << 32))
-    dtype = dtype_of(call, chance.dtype)
-    return (rng.uniform(0, 1, chance.shape) < chance).astype(dtype)
-
-
-@operator("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")
+@operator("Bernoulli", "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike")
 def random(call: Call, x: Value = None) -> Value:
-    """Draw normal or uniform numbers, in training and in inference."""
+    """Draw normal or uniform numbers, or 1 with the probability x; in training and inference."""
     from daskdl.nn.core.state import generator_of_draw
 
     shape = call.get("shape") if x is None else array(x).shape
     seed = call.get("seed")
     rng = generator_of_draw() if seed is None else np.random.default_rng(int(abs(seed)))
     dtype = dtype_of(call, np.float32 if x is None else array(x).dtype)
+    if call.name == "Bernoulli":
+        return (rng.random(shape) < array(x)).astype(dtype)
     if "Normal" in call.name:
         return rng.normal(call.get("mean", 0.0), call.get("scale", 1.0), shape).astype(dtype)
     return rng.uniform(call.get("low", 0.0), call.get("high", 1.0), shape).astype(dtype)

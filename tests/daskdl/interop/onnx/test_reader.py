@@ -16,6 +16,7 @@ from daskdl.errors import ModelFileError
 from daskdl.interop import onnx as interop
 from daskdl.interop.onnx import load
 from daskdl.interop.onnx.reader import from_proto
+from daskdl.nn.core.state import drawing
 from daskdl.optim import SGD
 from daskdl.tensor import no_grad
 from tests.daskdl.gradients import normal
@@ -141,6 +142,16 @@ def test_names_that_are_attributes_of_a_module_are_changed():
     assert {"forward_", "weight__joined"} <= {name for name, _ in graph.named_parameters()}
     x = normal(2, 2, 8, 8).astype("f4")
     np.testing.assert_allclose(graph(x).data, reference(model, x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("operator", ["Bernoulli", "RandomNormalLike", "RandomUniformLike"])
+def test_draws_follow_the_seed_of_the_run(operator):
+    graph, results = from_proto(one_node(operator), "m"), []
+    for seed in (1, 1, 2):
+        with drawing(seed):
+            results.append(graph(np.full((2, 3), 0.5, "f4")).data)
+    np.testing.assert_array_equal(results[0], results[1])
+    assert (results[0] != results[2]).any()
 
 
 def test_float16_is_computed_in_float32():
