@@ -21,14 +21,12 @@ from daskdl.interop.onnx.nodes import (
     images_in,
     in_order,
     is_filters,
-    reads,
     to_array,
     with_names,
 )
 from daskdl.nn.core.graph import Graph
-from daskdl.nn.core.nodes import FEW, Node, Subgraph
+from daskdl.nn.core.nodes import FEW, Node, Subgraph, names_of
 from daskdl.nn.operators import TABLE, Call
-from daskdl.nn.operators.shapes import DTYPES
 from daskdl.tensor import Array, Tensor, no_grad
 
 #: Inputs that are settings of an operator: their arrays are not trained.
@@ -73,7 +71,8 @@ class Conversion:
             _input(value, where) for value in proto.input if value.name not in self.tensors
         ]
         self.outputs = [value.name for value in proto.output]
-        self.results = [_result(value.type.tensor_type) for value in proto.output]
+        kinds = [value.type.tensor_type for value in proto.output]
+        self.axes = [len(k.shape.dim) if k.HasField("shape") else None for k in kinds]
         self.batch = _batch([v for v in proto.input if v.name not in self.tensors])
         unknown: dict[str, str] = {}
         nodes = [node for node in self._nodes(proto.node, unknown, 0) if not self._constant(node)]
@@ -137,7 +136,7 @@ class Conversion:
             self.opset,
             channels_last,
             self.batch,
-            self.results,
+            self.axes,
         )
         for name in (*parameters, *buffers):
             array = to_array(self.tensors[name], self.folder, self.where)
@@ -239,7 +238,7 @@ class Conversion:
         with no_grad():
             remaining = [node for node in self.nodes if not self._folded(node)]
         self.nodes = remaining
-        needed = {name for node in remaining for name in reads(node)} | set(self.outputs)
+        needed = {name for node in remaining for name in names_of(node)} | set(self.outputs)
         self.constants = {n: a for n, a in self.constants.items() if n in needed}
 
     def _folded(self, node: Node) -> bool:
@@ -265,7 +264,7 @@ class Conversion:
 
     def _all_names(self) -> set[str]:
         names = {name for name, *_ in self.inputs} | set(self.tensors) | set(self.constants)
-        return names | {name for node in self.nodes for name in (*node.outputs, *reads(node))}
+        return names | {name for node in self.nodes for name in (*node.outputs, *names_of(node))}
 
 
 class _Deferred:
@@ -297,13 +296,6 @@ def _input(value: Any, where: str) -> tuple[str, str, tuple[int | None, ...] | N
     if any(n is not None and n < 0 for n in lengths):
         lengths = [None if n is not None and n < 0 else n for n in lengths]
     return value.name, dtype, (*(None for _ in lengths[:1]), *lengths[1:])
-
-
-def _result(kind: Any) -> tuple[str, int | None]:
-    """Return the dtype and the number of axes that a file states of an output."""
-    dtype = np.dtype(DTYPES[kind.elem_type]).name if kind.elem_type in DTYPES else ""
-    dtype = "float32" if dtype == "float16" else dtype
-    return dtype, len(kind.shape.dim) if kind.HasField("shape") else None
 
 
 def _batch(inputs: list[Any]) -> int | None:

@@ -39,14 +39,15 @@ def graph_model(graph: Graph) -> Any:
     )  # fmt: skip
     domains = sorted({n.domain for n in nodes if n.domain})
     inferred = onnx.shape_inference.infer_shapes(model_of(proto, graph.opset, domains))
-    stated = graph.results or [("", None)] * len(results)
-    for output, (dtype, axes) in zip(inferred.graph.output, stated, strict=True):
+    for output, axes in zip(
+        inferred.graph.output, graph.axes or [None] * len(results), strict=True
+    ):
         numbers = output.type.tensor_type
         sequence = output.type.WhichOneof("value") not in (None, "tensor_type")
         if sequence or (numbers.elem_type and numbers.HasField("shape")):
             continue
-        kind = numbers.elem_type or helper.np_dtype_to_tensor_dtype(np.dtype(dtype or "float32"))
         lengths = None if axes is None else [None] * axes
+        kind = numbers.elem_type or onnx.TensorProto.FLOAT
         output.CopyFrom(helper.make_tensor_value_info(output.name, kind, lengths))
     return inferred
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
-import heapq
 import math
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import numpy as np
 from daskdl.errors import ModelFileError
 from daskdl.interop.building import attribute_name, channels_second
 from daskdl.interop.guard import check_keys, damaged
-from daskdl.nn.core.nodes import Node, Subgraph
+from daskdl.nn.core.nodes import Node, Subgraph, names_of
 from daskdl.nn.operators import KEYS
 from daskdl.nn.operators.shapes import DTYPES, REFUSED
 from daskdl.tensor import Array
@@ -58,33 +55,20 @@ def in_order(nodes: list[Node], known: set[str]) -> list[Node]:
     Nodes with a cycle stay as they are; the graph refuses them.
     """
     makers = {name: i for i, node in enumerate(nodes) for name in node.outputs if name}
-    sorter = TopologicalSorter({
-        i: {makers[n] for n in reads(node) if n in makers and n not in known}
-        for i, node in enumerate(nodes)
-    })  # fmt: skip
-    try:
-        sorter.prepare()
-    except CycleError:
-        return nodes
-    order: list[Node] = []
-    ready = sorted(sorter.get_ready())
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(nodes[i])
-        sorter.done(i)
-        for reader in sorter.get_ready():
-            heapq.heappush(ready, reader)
-    return order
-
-
-def reads(node: Node) -> Iterator[str]:
-    """Yield the names that a node and its bodies read."""
-    yield from node.inputs
-    for _, value in node.attributes:
-        if isinstance(value, Subgraph):
-            yield from value.outputs
-            for inner in value.nodes:
-                yield from reads(inner)
+    order: dict[int, None] = {}
+    stack, waiting = list(range(len(nodes)))[::-1], set()
+    while stack:
+        i = stack[-1]
+        names = (n for n in names_of(nodes[i]) if n in makers and n not in known)
+        earlier = [makers[n] for n in names if makers[n] not in order]
+        if earlier and i in waiting:  # for itself
+            return nodes
+        if earlier:
+            waiting.add(i)
+            stack += earlier
+        else:
+            order[stack.pop()] = None
+    return [nodes[i] for i in order]
 
 
 def add_uses(nodes: Any, uses: dict[str, list[tuple[str, int]]]) -> None:

@@ -63,8 +63,8 @@ class Graph(Module):
         Whether results of more than two axes, (N, C, ...), are returned as (N, ..., C).
     batch : int, optional
         Batch size that the nodes require, if it is fixed; :meth:`predict` uses such batches.
-    results : sequence of (dtype, number of axes), optional
-        What a file states of its outputs, "" and None where it does not; for writing it again.
+    axes : sequence of int or None, optional
+        Number of axes that a file states for each output, for writing it again.
 
     Raises
     ------
@@ -90,7 +90,7 @@ class Graph(Module):
         "channels_last",
         "training",
         "batch",
-        "results",
+        "axes",
     )
 
     def __init__(
@@ -104,12 +104,12 @@ class Graph(Module):
         opset: int = 21,
         channels_last: bool = False,
         batch: int | None = None,
-        results: Sequence[Any] | None = None,
+        axes: Sequence[int | None] | None = None,
     ) -> None:
         self.nodes = tuple(node_of(node) for node in nodes)
         self.inputs = tuple((name, dtype, _tuple(shape)) for name, dtype, shape in inputs)
         self.outputs, self.opset, self.channels_last = tuple(outputs), opset, channels_last
-        self._batch, self.results = batch, _tuple(results)
+        self._batch, self.axes = batch, _tuple(axes)
         self._constants = {name: unpacked(*rest) for name, *rest in constants}
         self._held = tuple(name for name, _ in (*parameters, *buffers))
         for name in self._held:
@@ -195,7 +195,7 @@ class Graph(Module):
             self.opset,
             self.channels_last,
             self._batch,
-            self.results if tuple(outputs) == self.outputs else None,
+            self.axes if tuple(outputs) == self.outputs else None,
         )
         made.load_state_dict(state)
         return made
@@ -237,7 +237,7 @@ class Graph(Module):
             ),
             self.opset,
             self.channels_last,
-        ), {k: v for k, v in (("batch", self._batch), ("results", self.results)) if v is not None}
+        ), {k: v for k, v in (("batch", self._batch), ("axes", self.axes)) if v is not None}
 
     def _run(self, nodes: Sequence[Node], values: dict[str, Any], last: Sequence[Any] = ()) -> None:
         watch = vars(self).get("watch")  # quantizing needs each node's first input

@@ -25,13 +25,21 @@ from daskdl.nn.operators.table import (
 from daskdl.tensor import Array
 
 
-@operator("Resize")
+@operator("Resize", "Upsample")
 def resize(
     call: Call, x: Value, roi: Value = None, scales: Value = None, sizes: Value = None
 ) -> Value:
-    """Interpolate on another grid: nearest, linear or cubic, axis by axis."""
-    if call.opset < 11:
-        return upsample(call, x, roi)
+    """Interpolate on another grid: nearest, linear or cubic, axis by axis.
+
+    Upsample, and Resize before version 11, take (x, scales) and divide a result's place by them.
+    """
+    if call.opset < 11 or call.name == "Upsample":
+        factors = call.get("scales") if roi is None else array(roi).tolist()
+        if factors is None:  # version 1
+            factors = [1.0, 1.0, call.get("height_scale", 1.0), call.get("width_scale", 1.0)]
+        mode = {"bilinear": "linear"}.get(call.get("mode"), call.get("mode", "nearest"))
+        how = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        call, roi, scales = Call("Resize", {"mode": mode, **how}), None, np.asarray(factors)
     values = array(x)
     axes = axes_of(call, values.ndim) or tuple(range(values.ndim))
     lengths = [values.shape[a] for a in axes]
@@ -108,22 +116,6 @@ def places(
     if how not in ("half_pixel", "pytorch_half_pixel"):
         raise SettingsError(f"Resize: there is no coordinate_transformation_mode {how!r}")
     return (at + 0.5) / scale - 0.5
-
-
-@operator("Upsample")
-def upsample(call: Call, x: Value, scales: Value = None) -> Value:
-    """Enlarge by factors, nearest or linear; a result's place is divided by the factor."""
-    factors = call.get("scales") if scales is None else array(scales).tolist()
-    lengths = array(x).shape
-    if factors is None:  # version 1
-        factors = [1.0, 1.0, call.get("height_scale", 1.0), call.get("width_scale", 1.0)]
-    mode = call.get("mode", "nearest")
-    points = [
-        None if s == 1 else np.arange(math.floor(n * s + 1e-9)) / s
-        for n, s in zip(lengths, factors, strict=True)
-    ]
-    mode = "linear" if mode in ("linear", "bilinear") else mode
-    return ops.interpolate(x, points=points, mode=mode, nearest="floor")
 
 
 @operator("GridSample")

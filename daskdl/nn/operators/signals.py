@@ -64,18 +64,14 @@ def mel_weight_matrix(
         array(v).reshape(-1)[0] for v in (bins, length, rate, low, high)
     )
     edges = np.arange(int(count) + 2, dtype=np.float64)
-    first, last = (2595 * np.log10(1 + f / 700) for f in (lower, upper))
-    mel = edges * (last - first) / len(edges) + first
+    low_mel, high_mel = (2595 * np.log10(1 + f / 700) for f in (lower, upper))
+    mel = edges * (high_mel - low_mel) / len(edges) + low_mel
     at = ((int(points) + 1) * 700 * (10 ** (mel / 2595) - 1) // sampled).astype(int)
-    y = np.zeros((int(points) // 2 + 1, int(count)))
-    for i in range(int(count)):
-        a, b, c = at[i : i + 3]
-        if a == b:
-            y[b, i] = 1
-        else:
-            y[a : b + 1, i] = (np.arange(a, b + 1) - a) / (b - a)
-        if c > b:
-            y[b:c, i] = (c - np.arange(b, c)) / (c - b)
+    first, top, last = at[:-2], at[1:-1], at[2:]
+    k = np.arange(int(points) // 2 + 1)[:, None]
+    rise = np.where(first == top, 1, (k - first) / np.maximum(top - first, 1))
+    y = np.where((k >= first) & (k <= top), rise, 0)
+    y = np.where((k >= top) & (k < last), (last - k) / np.maximum(last - top, 1), y)
     return y.astype(DTYPES[call.get("output_datatype", 1)])
 
 
