@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from daskdl.optim import SGD, Adam, Method
 from daskdl.tensor import Tensor
 from daskdl.train import Trainer
 from daskdl.train.engines.job import Job, Tools, pack
+from tests.daskdl.train.runs import fit
 
 N = 11
 
@@ -140,12 +142,10 @@ def fit_ratings(
     **options: Any,
 ) -> Trainer:
     """Fit and return the trainer."""
-    trainer = Trainer(Recommender(sparse), MSELoss(), method or Adam(0.05), seed=5)
-    options.setdefault("batch_size", 8)
     if "iterations" not in options:
         options.setdefault("epochs", 2)
-    trainer.fit(samples or ratings(), progress=False, **options)
-    return trainer
+    model = partial(Recommender, sparse)
+    return fit(samples or ratings(), model, method or Adam(0.05), **options)
 
 
 def digest_of_all(trainer: Trainer) -> str:

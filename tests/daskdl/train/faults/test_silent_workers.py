@@ -19,28 +19,23 @@ from tests.daskdl.train.runs import ClientOf, Do, Once, digest, fit, problem
 
 
 @pytest.fixture
-def stop() -> Iterator[Callable[[int], None]]:
-    """Return a function that stops a process until the test is over."""
-    pids: list[int] = []
-
-    def stop(pid: int) -> None:
-        pids.append(pid)
-        os.kill(pid, signal.SIGSTOP)
-
-    yield stop
+def woken(client_of: ClientOf) -> Iterator[Client]:
+    """Three workers, which are continued at the end if something stopped them."""
+    client = client_of(3)
+    pids = list(client.run(os.getpid).values())
+    yield client
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.kills
-def test_a_gang_goes_on_without_a_worker_that_is_silent(client_of, stop, caplog):
-    client = client_of(3)
-    address, pid = sorted(client.run(os.getpid).items())[1]
+def test_a_gang_goes_on_without_a_worker_that_is_silent(woken, caplog):
+    address, pid = sorted(woken.run(os.getpid).items())[1]
     whole = digest(fit(problem(6), epochs=4, client=False))
-    stopping = Do(9, lambda: stop(pid))
+    stopping = Do(9, lambda: os.kill(pid, signal.SIGSTOP))
     with caplog.at_level(logging.WARNING, "daskdl"):
-        trainer = fit(problem(6), epochs=4, client=client, engine="gang", callbacks=[stopping])
+        trainer = fit(problem(6), epochs=4, client=woken, engine="gang", callbacks=[stopping])
     assert stopping.done
     assert digest(trainer) == whole
     (line,) = (text for text in caplog.messages if "has sent no heartbeat for" in text)
@@ -50,17 +45,6 @@ def test_a_gang_goes_on_without_a_worker_that_is_silent(client_of, stop, caplog)
 def stop_this_process() -> None:
     """Stop the calling process in the middle of its task."""
     os.kill(os.getpid(), signal.SIGSTOP)
-
-
-@pytest.fixture
-def woken(client_of: ClientOf) -> Iterator[Client]:
-    """Three workers, which are continued at the end if something stopped them."""
-    client = client_of(3)
-    pids = list(client.run(os.getpid).values())
-    yield client
-    for pid in pids:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
 
 
 @pytest.mark.kills
