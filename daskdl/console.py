@@ -159,7 +159,9 @@ def _sentence(error: Exception, install: str) -> tuple[int, str, bool]:
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
     if isinstance(error, OSError) and (error.filename or full):  # a path that cannot be used
         file = isinstance(error, FileExistsError)  # in place of a new folder
-        reason = "expected a folder or nothing, found a file" if file else error.strerror
+        # h5py's own text has lines of addresses.
+        strerror = os.strerror(error.errno or 0) if full else error.strerror
+        reason = "expected a folder or nothing, found a file" if file else strerror
         return UNREADABLE, f"{error.filename or 'what is written'}: {reason}", False
     if isinstance(error, ModuleNotFoundError):
         sentence = f"expected the package {error.name}, found it not installed"

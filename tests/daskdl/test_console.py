@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import signal
@@ -35,6 +36,8 @@ def demo():
             Path("/nowhere/at/all").read_bytes()
         if how == "full":
             Path("/dev/full").write_bytes(b"1")
+        if how == "full for h5py":
+            raise OSError(errno.ENOSPC, "Unable to create file (time = Mon Nov 30\n, errno = 28)")
         if how == "exit":
             raise typer.Exit(7)
         if how == "package":
@@ -101,8 +104,9 @@ def test_debug_after_two_dashes_is_a_value(capsys):
 def test_a_path_that_cannot_be_used_is_named(capsys):
     assert run(demo(), ["end", "missing"]) == 3
     assert capsys.readouterr().err == "demo: /nowhere/at/all: No such file or directory\n"
-    assert run(demo(), ["end", "full"]) == 3
-    assert capsys.readouterr().err == "demo: what is written: No space left on device\n"
+    for how in ("full", "full for h5py"):
+        assert run(demo(), ["end", how]) == 3
+        assert capsys.readouterr().err == "demo: what is written: No space left on device\n"
 
 
 def test_interrupt_ends_with_130(capsys):
