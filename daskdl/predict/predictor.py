@@ -98,9 +98,11 @@ class Predictor:
         object.__setattr__(self, "few", max(m.fewest_samples for m in modules.values()))
         names = [name for name in modules if name]
         if self.layer is not None and self.layer not in names:
+            near = ", ".join(map(repr, nearest(self.layer, names)))
             raise SettingsError(
-                f"embed: expected the name of a layer in {type(self.model).__name__}, such as "
-                f"{', '.join(map(repr, nearest(self.layer, names)))}, found {self.layer!r}"
+                f"embed: expected the name of a layer in {type(self.model).__name__}, which has "
+                + (f"layers such as {near}" if near else "none")
+                + f", found {self.layer!r}"
             )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Iterator
 from html import escape
 from typing import Any, ClassVar, Self, TypeVar
 
 from numpy.ma import MaskedArray
 
+from daskdl.errors import ShapeError
 from daskdl.masked import unmasked
 from daskdl.nn.core.arguments import each
 from daskdl.nn.core.parameter import Buffer, Frozen, Parameter
@@ -38,7 +40,19 @@ class Structure:
         if MaskedArray in map(type, (*inputs, *settings.values()) if settings else inputs):
             unmask = functools.partial(unmasked, type(self).__name__)
             inputs, settings = each(unmask, inputs), each(unmask, settings)
-        return self.forward(*inputs, **settings)
+        try:
+            return self.forward(*inputs, **settings)
+        except TypeError:
+            takes = inspect.signature(type(self).forward)
+            try:
+                takes.bind(self, *inputs, **settings)
+            except TypeError as error:
+                names = ", ".join([*takes.parameters][1:])
+                raise ShapeError(
+                    f"{type(self).__name__}: expected inputs ({names}), found {len(inputs)} of them"
+                    + "".join(f" and {name}" for name in settings)
+                ) from error
+            raise
 
     def modules(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Yield (dotted name, module) of this module and all inside it, outermost first."""

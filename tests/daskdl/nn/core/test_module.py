@@ -192,6 +192,13 @@ def test_settings_reach_forward():
     np.testing.assert_allclose(Tower()(x, shift=1.0).data, Tower()(x).data + 1)
 
 
+@pytest.mark.parametrize("layer", [nn.Linear(3, 2), nn.Sequential(nn.Linear(3, 2))])
+def test_a_wrong_number_of_inputs_is_named(layer):
+    x = np.zeros((4, 3), np.float32)
+    with pytest.raises(ShapeError, match=r"^Linear: expected inputs \(x\), found 2 of them$"):
+        layer.predict((x, x))
+
+
 def test_module_without_forward_says_so():
     class Idle(nn.Module):
         pass
