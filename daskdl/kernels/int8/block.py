@@ -216,10 +216,8 @@ def _within(builder: ir.IRBuilder, value: Any, low: Any, high: Any) -> Any:
 
 multiply = block_of(VECTORS)
 #: For one vector of a last panel's columns, which may be narrow.
-multiply_vector = block_of(1)
 multiply_narrow = block_of(1, narrow=True)
 multiply_channels = block_of(VECTORS, depthwise=True)
-multiply_channels_vector = block_of(1, depthwise=True)
 multiply_channels_narrow = block_of(1, narrow=True, depthwise=True)
 finish = block_of(VECTORS, made=True)
 finish_narrow = block_of(1, narrow=True, made=True)

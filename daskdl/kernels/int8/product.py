@@ -27,9 +27,7 @@ from daskdl.kernels.int8.block import (
     multiply,
     multiply_channels,
     multiply_channels_narrow,
-    multiply_channels_vector,
     multiply_narrow,
-    multiply_vector,
 )
 from daskdl.kernels.int8.scale import HIGHEST, Scale
 from daskdl.kernels.int8.tiles import (
@@ -275,13 +273,9 @@ def _multiply_block(
     if depthwise:
         if whole_panel:
             multiply_channels(entry, step, shift, segments, depth, b, columns, place, packed)
-        elif packed[13] >= LANES:
-            multiply_channels_vector(entry, step, shift, segments, depth, b, columns, place, packed)
         else:
             multiply_channels_narrow(entry, step, shift, segments, depth, b, columns, place, packed)
     elif whole_panel:
         multiply(entry, step, shift, segments, depth, b, columns, place, packed)
-    elif packed[13] >= LANES:
-        multiply_vector(entry, step, shift, segments, depth, b, columns, place, packed)
     else:
         multiply_narrow(entry, step, shift, segments, depth, b, columns, place, packed)
