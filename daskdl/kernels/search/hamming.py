@@ -84,26 +84,24 @@ def within(codes: Words, queries: Words, radius: int) -> tuple[Numbers, Numbers,
 
 
 @fastjit
-def _least(codes, start, stop, query):
-    """Return the least distance of some codes to a query."""
-    words, least = codes.shape[0], np.int64(FAR)
-    first, last = np.uintp(start), np.uintp(stop)
-    if words == 1:
-        for i in range(first, last):
-            least = min(least, popcount(codes[0, i] ^ query[0]))
-    elif words == 2:
-        for i in range(first, last):
-            d = popcount(codes[0, i] ^ query[0]) + popcount(codes[1, i] ^ query[1])
-            least = min(least, d)
-    elif words == 4:
-        a, b, c, d = query[0], query[1], query[2], query[3]
-        for i in range(first, last):
-            near = popcount(codes[0, i] ^ a) + popcount(codes[1, i] ^ b)
-            far = popcount(codes[2, i] ^ c) + popcount(codes[3, i] ^ d)
-            least = min(least, near + far)
-    else:
-        for i in range(first, last):
-            least = min(least, _distance(codes, i, query))
+def _least(codes, start, stop, query, far):
+    """Return the least distance of some codes to a query; ``far`` is memory for the distances."""
+    first, n, words = np.uintp(start), np.uintp(stop - start), codes.shape[0]
+    nothing = np.int64(0)
+    for w in range(words if words < 4 else 0):
+        bits = query[w]
+        for i in range(n):
+            far[i] = (far[i] if w else nothing) + popcount(codes[w, first + i] ^ bits)
+    for w in range(0, words if words >= 4 else 0, 4):
+        a, b, c, d = query[w], query[w + 1], query[w + 2], query[w + 3]
+        for i in range(n):
+            k = first + i
+            near = popcount(codes[w, k] ^ a) + popcount(codes[w + 1, k] ^ b)
+            near += popcount(codes[w + 2, k] ^ c) + popcount(codes[w + 3, k] ^ d)
+            far[i] = (far[i] if w else nothing) + near
+    least = np.int64(FAR)
+    for i in range(n):
+        least = min(least, far[i])
     return least
 
 
@@ -129,12 +127,13 @@ def _nearest(codes, queries, distances, numbers, which, start, stop):
     at = np.empty((queries.shape[0], room), np.int64)
     counts = np.zeros((queries.shape[0], bits + 1), np.int64)
     limits = np.full(queries.shape[0], bits + 1, np.int64)
+    far = np.empty(GROUP, np.int64)
     for block in range(start, stop, BLOCK):
         for q in range(queries.shape[0]):
             query = queries[q]
             for group in range(block, min(block + BLOCK, stop), GROUP):
                 end = min(group + GROUP, stop)
-                if _least(codes, group, end, query) >= limits[q]:
+                if _least(codes, group, end, query, far) >= limits[q]:
                     continue
                 for i in range(group, end):
                     d = _distance(codes, i, query)
@@ -187,12 +186,13 @@ def _cut(near, at, counts, filled, k):
 @jit
 def _within(codes, queries, radius, counts, starts, numbers, distances, write, which, start, stop):
     """Count the codes within the radius, or write them from ``starts`` on."""
+    far = np.empty(GROUP, np.int64)
     for block in range(start, stop, BLOCK):
         for q in range(queries.shape[0]):
             query = queries[q]
             for group in range(block, min(block + BLOCK, stop), GROUP):
                 end = min(group + GROUP, stop)
-                if _least(codes, group, end, query) > radius:
+                if _least(codes, group, end, query, far) > radius:
                     continue
                 for i in range(group, end):
                     d = _distance(codes, i, query)
