@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import sys
 
 import h5py
 import numpy as np
@@ -174,12 +173,11 @@ def test_both_formats_give_the_same(name):
 
 
 # A layer of keras.applications: Keras does not find it by its name.
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras' own
 @pytest.mark.parametrize("name", sorted(CASES.keys() - {"layer scale"}))
-def test_numbers_of_keras(name):
-    if "keras" not in sys.modules:
-        pytest.importorskip("keras")
-    from keras import Sequential
-
+def test_numbers_of_keras(name, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    Sequential = pytest.importorskip("keras").Sequential
     config, weights, x = parts(name)
     model = Sequential.from_config(copy.deepcopy(config["config"]))  # it changes what it reads
     for layer in model.layers:
