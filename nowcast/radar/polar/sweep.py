@@ -26,7 +26,7 @@ REFLECTIVITY_STANDARD = (
 )
 CORRELATION = ("RHOHV", "URHOHV", "RHO_HV", "cross_correlation_ratio", "RH")
 PHASE = ("PHIDP", "UPHIDP", "PHI_DP", "differential_phase", "PH")
-COHERENCE = ("SQIH", "SQI", "SQIV", "NCP", "NCPH")
+COHERENCE = ("SQIH", "SQI", "SQIV", "sqih", "sqi", "sqiv", "NCP", "NCPH")  # small: GAMIC's
 VELOCITY = ("VRADH", "VRAD", "VRADV", "velocity", "VEL", "VR")
 CORRELATION_STANDARD = (
     "cross_correlation_ratio_hv",

@@ -98,6 +98,12 @@ def test_a_sector_that_was_not_scanned_is_missing():
     np.testing.assert_allclose(rain[:, 34:], 1.0, rtol=1e-5)
 
 
+def test_a_single_ray_fills_the_cells_of_its_gates_alone():
+    rain = gate_weights(geometry(azimuth=(90.0,)), grid()).apply(np.ones((1, 100), np.float32))
+    assert [*map(len, map(set, np.nonzero(rain == 1.0)))] == [1, 32]
+    assert np.isnan(rain).sum() == rain.size - 32
+
+
 def test_one_lost_ray_is_bridged():
     azimuth = tuple((np.delete(np.arange(360), 77) + 0.5).tolist())
     rain = gate_weights(geometry(azimuth=azimuth), grid()).apply(np.ones((359, 100), np.float32))

@@ -92,6 +92,15 @@ def test_reflectivity_has_one_code_for_no_echo_and_one_for_out_of_the_image(tmp_
     assert (dbz[0, 1], dbz[0, 2], dbz[9, 1], dbz[5, 5]) == (30.0, -31.5, 0.0, -np.inf)
 
 
+def test_offsets_count_pixels(tmp_path):
+    path = write_knmi(tmp_path / "a.h5")
+    with h5py.File(path, "a") as file:
+        file["geographic"].attrs.update(geo_pixel_size_x=2.0, geo_pixel_size_y=-2.0)
+        file["geographic"].attrs.update(geo_column_offset=40.0, geo_row_offset=1825.0)
+    grid = read_header(path).grid
+    assert (grid.x0, grid.y0, grid.dx, grid.dy) == (81_000.0, -3_669_000.0, 2_000.0, 2_000.0)
+
+
 def test_offsets_of_other_points_of_pixels_are_refused(tmp_path):
     path = write_knmi(tmp_path / "a.h5")
     for pixel in ("LU", "CENTRE"):

@@ -103,6 +103,17 @@ def test_the_times_of_a_gamic_volume_are_compared(tmp_path, days):
             read_scan(scan, IngestSettings())
 
 
+def test_velocity_stands_in_for_coherence(tmp_path):
+    path = write_gamic(tmp_path / "a.mvol")
+    for number, name in ((1, "Vh"), (2, "SQIh")):
+        with h5py.File(path, "r+") as file:
+            file.copy("scan1/moment_0", file["scan1"], f"moment_{number}")
+            file[f"scan1/moment_{number}"].attrs["moment"] = np.bytes_(name)
+        (sweep,) = read_sweeps([path], Format.GAMIC)
+        coherent = name == "SQIh"
+        assert (sweep.coherence is not None, sweep.velocity is not None) == (coherent, not coherent)
+
+
 def test_a_gamic_volume(tmp_path):
     header = read_header(write_gamic(tmp_path / "a.mvol"))
     assert header.format is Format.GAMIC
