@@ -179,7 +179,6 @@ def stacked(values: Sequence[Any], where: str = "samples") -> Any:
         return Ragged.of(arrays)
     raise ShapeError(
         f"{where}: expected values of one shape, or sequences that differ in length alone, found "
-        + "shapes "
-        + " and ".join(map(str, sorted(shapes)[:4]))
-        + "; fill missing ones, and pad or crop all to one shape first"
+        f"shapes {' and '.join(map(str, sorted(shapes)[:4]))}"
+        "; fill missing ones, and pad or crop all to one shape first"
     )
