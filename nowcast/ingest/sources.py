@@ -105,7 +105,7 @@ def of_one_radar(headers: list[Header], report: IngestReport) -> list[Header]:
         )
         raise DataError(
             f"sources: expected scans of one radar or one composite, found {len(stations)}: "
-            f"{names}; ingest each into a store of its own, or radars into one map by --mosaic"
+            f"{names}; give those of one alone, or ingest radars into one map by --mosaic"
         )
     matching = []
     for header in headers:

@@ -77,8 +77,8 @@ def pairs_of(sums: xr.Dataset, gauges: Gauges, window: float) -> Pairs:
     both = np.isfinite(gauge) & np.isfinite(radar) & inside
     if not both.any():
         raise DataError(
-            f"{where}: expected amounts of gauges on the grid at the sums' times (ends of windows "
-            f"in UTC), found none of {len(gauges.names)} gauges from {gauges.time[0]} to "
+            f"{where}: expected amounts of gauges in cells with a sum at its time (the end of the "
+            f"window in UTC), found none of {len(gauges.names)} gauges from {gauges.time[0]} to "
             f"{gauges.time[-1]}"
         )
     return Pairs(

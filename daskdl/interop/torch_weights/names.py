@@ -33,6 +33,8 @@ def from_torch(
     ShapeError when one of the model's weights is missing, unless ``strict`` is False.
     """
     theirs = {name: np.asarray(value) for name, value in state.items()}
+    if type(model) not in _RENAMES:  # a Sequential of PyTorch may be an attribute ``layers``
+        theirs = {_indexed(model, name): value for name, value in theirs.items()}
     flat = _behind_flatten(model)
     ours, used = {}, set()
     for our_name, names, layer, _ in _places(model):
@@ -107,7 +109,7 @@ def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:
     Recurrent layers of PyTorch may have two biases whose sum is our only one.
     """
     owners = dict(model.modules())
-    rename = _RENAMES.get(type(model), _same)
+    rename = _RENAMES.get(type(model), _indexed)
     for our_name, tensor in model.held():
         path, _, attribute = our_name.rpartition(".")
         layer = owners[path]
@@ -116,8 +118,14 @@ def _places(model: Module) -> Iterator[tuple[str, list[str], Any, Array]]:
         yield our_name, [prefix + name for name in _attribute(layer, attribute)], layer, tensor.data
 
 
-def _same(model: Any, path: str) -> str:
-    return path
+def _indexed(model: Module, path: str) -> str:
+    """Return the path without the ``layers`` of each Sequential, whose layers PyTorch numbers."""
+    owners, walked, parts = dict(model.modules()), "", []
+    for part in path.split("."):
+        if part != "layers" or not isinstance(owners.get(walked), Sequential):
+            parts.append(part)
+        walked = f"{walked}.{part}" if walked else part
+    return ".".join(parts)
 
 
 def _attribute(layer: Any, name: str) -> list[str]:
@@ -136,24 +144,16 @@ def _resnet(model: Any, path: str) -> str:
         return {"conv": "conv1", "norm": "bn1", "linear": "fc"}.get(path, path)
     number, _, part = rest.partition(".")
     stage, block = 0, int(number)
-    counts = _counts(model)
+    deep = hasattr(model.blocks[0], "conv3")
+    counts = next(
+        c for c, bottleneck in DEPTHS.values() if (bottleneck, sum(c)) == (deep, len(model.blocks))
+    )
     while block >= counts[stage]:
         block -= counts[stage]
         stage += 1
-    last = "bn3" if hasattr(model.blocks[int(number)], "conv3") else "bn2"
-    parts = {"norm1": "bn1", "norm2": "bn2", "last": last, "shortcut.conv": "downsample.0",
-             "shortcut.norm": "downsample.1"}  # fmt: skip
+    parts = {"norm1": "bn1", "norm2": "bn2", "last": "bn3" if deep else "bn2",
+             "shortcut.conv": "downsample.0", "shortcut.norm": "downsample.1"}  # fmt: skip
     return f"layer{stage + 1}.{block}.{parts.get(part, part)}"
-
-
-def _counts(model: Any) -> tuple[int, ...]:
-    """Return the number of blocks in each stage of a ResNet."""
-    kind = hasattr(model.blocks[0], "conv3")
-    return next(
-        counts
-        for counts, bottleneck in DEPTHS.values()
-        if bottleneck == kind and sum(counts) == len(model.blocks)
-    )
 
 
 def _vgg(model: Any, path: str) -> str:

@@ -116,8 +116,8 @@ def test_the_command_adjusts_the_whole_map(rain, gauges, tmp_path, capsys, write
         ("{head}\na,50,5,2020-06-01T01:00Z,-1", "expected amounts of 0 mm or more, found -1 of a"),
         ("{head}\na,50,5,2020-06-01T01:00Z,1\na,50,5,2020-06-01T01:00Z,2", "line 3: .*one amount"),
         ("{head}", "expected lines of gauges"),
-        ("{head}\na,10,5,2020-06-01T01:00Z,1", "gauges on the grid at the sums' times"),
-        ("{head}\na,50,5,2019-06-01T01:00Z,1", "gauges on the grid at the sums' times"),
+        ("{head}\na,10,5,2020-06-01T01:00Z,1", "gauges in cells with a sum at its time"),
+        ("{head}\na,50,5,2019-06-01T01:00Z,1", "gauges in cells with a sum at its time"),
     ],
 )
 def test_bad_gauges_are_refused_in_one_sentence(rain, tmp_path, text, sentence):

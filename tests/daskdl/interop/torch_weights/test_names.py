@@ -104,7 +104,8 @@ def test_recurrent_layers(torch, kind):
         np.testing.assert_allclose(net(torch.tensor(x))[0].numpy(), right, atol=1e-5)
 
 
-def test_images_are_flattened_in_another_order(torch):
+@pytest.mark.parametrize("prefix", ["", "layers."])
+def test_images_are_flattened_in_another_order(torch, prefix):
     theirs = torch.nn.Sequential(
         torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 20, 6),
         torch.nn.Linear(6, 2),
@@ -112,14 +113,21 @@ def test_images_are_flattened_in_another_order(torch):
     ours = nn.Sequential(
         nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 20, 6), nn.Linear(6, 2)
     )
-    names = {f"layers.{name}": tensor.numpy() for name, tensor in theirs.state_dict().items()}
-    ours.load_state_dict(names, names="torch")
+    state = {name: tensor.numpy() for name, tensor in theirs.state_dict().items()}
+    ours.load_state_dict({prefix + name: array for name, array in state.items()}, names="torch")
     x = normal(2, 3, 6, 7).astype("f4")
     with torch.no_grad():
         right = theirs(torch.tensor(x)).numpy()
     np.testing.assert_allclose(ours.predict(x.transpose(0, 2, 3, 1)), right, atol=1e-5)
     for name, array in ours.state_dict(names="torch").items():
-        np.testing.assert_array_equal(array, names[name])
+        np.testing.assert_array_equal(array, state[name])
+
+
+def test_layers_of_sequentials_have_the_numbers_of_pytorch(torch):
+    theirs = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Sequential(torch.nn.Linear(4, 2)))
+    ours = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(4, 2)))
+    ours.load_state_dict({n: a.numpy() for n, a in theirs.state_dict().items()}, names="torch")
+    theirs.load_state_dict({n: torch.tensor(a) for n, a in ours.state_dict(names="torch").items()})
 
 
 def test_missing_weights_are_named():
