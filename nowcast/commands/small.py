@@ -18,7 +18,7 @@ def export(
     identifier: Annotated[
         str, typer.Option(help="COUNTRY-INSTITUTION-QUANTITY, such as NL-knmi-rain_rate.")
     ],
-    created_by: Annotated[str, typer.Option(help="'Name <name@example.org>'.")],
+    created_by: Annotated[str, typer.Option(help="`Name <name@example.org>`.")],
     created_with: Annotated[
         str, typer.Option(help="Repository of the data set's recipe at mlcast-community, @VERSION.")
     ],
