@@ -147,8 +147,10 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     check_local(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=path.parent):  # its OSError names the folder, unlike HDF5's
-        pass
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:  # it may name the temporary file, and HDF5's names nothing
+        raise OSError(error.errno, error.strerror, str(path.parent)) from None
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
     try:
         yield temporary

@@ -8,6 +8,7 @@ off is sent again, with the same id.
 from __future__ import annotations
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from nowcast.forecasters.file import open_forecast
-from nowcast.live.messages import channels
+from nowcast.live import messages
 from nowcast.live.rolling import start_of
 from nowcast.live.settings import Alerts, Rule, minutes_of
 from nowcast.live.status import iso, now, read, write
@@ -38,7 +39,7 @@ class Alerter:
 
     def __init__(self, out: Path, settings: Alerts) -> None:
         self.path, self.settings = out / "alerts.json", settings
-        self.channels = channels(settings.send)
+        self.channels = messages.channels(settings.send)
         self.state: dict[str, Any] = {"on": {}, "ended": {}, "judged": [], "unsent": [], "seen": {}}
         self.state |= read(self.path)
         self.areas: Areas | None = None
@@ -150,15 +151,21 @@ class Alerter:
     def send(self) -> None:
         """Send pending messages; a failed one is tried again at the next call."""
         unsent, self.state["unsent"] = self.state["unsent"], []
+        seconds = dict.fromkeys(self.channels, 0.0)
         for name, tries, message in unsent:
             if name not in self.channels:
                 continue
+            if seconds[name] >= messages.PATIENCE / 2:  # the next forecast cannot wait for all
+                self.state["unsent"].append([name, tries, message])
+                continue
+            began = time.monotonic()
             try:
                 self.channels[name](message)
             except Exception as error:  # a receiver may raise anything
                 log.warning("alert %s: not sent by %s: %s", message["id"], name, error)
                 if tries + 1 < TRIES:
                     self.state["unsent"].append([name, tries + 1, message])
+            seconds[name] += time.monotonic() - began
         if unsent:
             write(self.path, self.state)
 
@@ -168,9 +175,8 @@ class Alerter:
         counts = {name: sum(a["outcome"] == name for a in judged) for name in OUTCOMES}
         leads = [alert["lead_minutes"] for alert in judged if "lead_minutes" in alert]
         median = {"median_lead_minutes": float(np.median(leads))} if leads else {}
-        return (
-            {"on": sorted(self.state["on"]), "unsent": len(self.state["unsent"])} | counts | median
-        )
+        active = {"on": sorted(self.state["on"]), "unsent": len(self.state["unsent"])}
+        return active | counts | median
 
 
 def probability(rule: Rule, place: Areas, forecast: xr.Dataset) -> float:

@@ -8,6 +8,7 @@ import subprocess
 import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from datetime import datetime
 from email.message import EmailMessage
 from functools import partial
 from typing import Any
@@ -50,6 +51,7 @@ def _mail(mail: Mail, message: dict[str, Any]) -> None:
     letter = EmailMessage()
     letter["Subject"], letter["From"] = message["headline"], mail.sender
     letter["To"] = ", ".join(mail.to)
+    letter["Date"] = datetime.fromisoformat(message["issued"])
     letter["Message-ID"] = f"<{message['id']}@nowcast>"
     letter.set_content(f"{message['headline']}.\n\n{message['description']}\n")
     with smtplib.SMTP(mail.host, mail.port, timeout=PATIENCE) as server:

@@ -106,3 +106,8 @@ def test_written_files_are_read_back(tmp_path: Path) -> None:
         b"rain",
         b"hail",
     )
+
+
+def test_a_folder_that_cannot_be_written_is_named_itself():
+    with pytest.raises(OSError, match=r"'/proc'$"), files.replacing(Path("/proc/forecast.nc")):
+        pass

@@ -165,6 +165,14 @@ def test_cap_has_the_schema_s_structure(tmp_path, rain):
     assert begin.find("identifier", space).text in end.find("references", space).text
 
 
+def test_a_silent_receiver_costs_one_timeout_and_no_message_a_try(tmp_path, monkeypatch):
+    monkeypatch.setattr(module.messages, "PATIENCE", 0.1)
+    one = alerter(tmp_path, command=["sleep", "60"])
+    one.state["unsent"] = [["command", 0, {"id": str(number)}] for number in range(3)]
+    one.send()
+    assert [tries for _, tries, _ in one.state["unsent"]] == [1, 0, 0]
+
+
 def test_a_failed_webhook_is_tried_again_and_mail_is_sent(tmp_path, rain):
     received: list[str] = []
 
@@ -209,3 +217,4 @@ def test_a_failed_webhook_is_tried_again_and_mail_is_sent(tmp_path, rain):
             server.shutdown()
     assert json.loads(received[0])["id"] == json.loads(received[2])["id"]
     assert "Subject: Heavy rain, Town: 5 mm/h with 90%" in received[1]
+    assert "\r\nDate: " in received[1]
