@@ -62,6 +62,14 @@ def convlstm(
     outputs : array (N, T, H, W, C)
     h, c : arrays (N, H, W, C)
         Output and state after the last step.
+
+    Examples
+    --------
+    >>> f32 = np.float32
+    >>> x, h = np.ones((1, 3, 6, 6, 1), f32), np.zeros((1, 6, 6, 2), f32)
+    >>> weights = np.ones((8, 3, 3, 1), f32), np.ones((8, 3, 3, 2), f32), np.zeros(8, f32)
+    >>> [a.shape for a in convlstm(x, h, h, *weights)]
+    [(1, 3, 6, 6, 2), (1, 6, 6, 2), (1, 6, 6, 2)]
     """
     steps, like = unrolled("convlstm", x, weight_input, steps), ("h", h)
     check("convlstm", like, h=(h, (None,) * 4))

@@ -82,8 +82,8 @@ def trajgru(
     >>> to_gates = np.ones((6, 3, 3, 1), f32), np.ones((6, links * 2), f32), *np.zeros((2, 6), f32)
     >>> to_flow = np.ones((4, 3, 3, 1), f32), np.ones((4, 3, 3, 2), f32), np.zeros(4, f32)
     >>> to_links = np.ones((2 * links, 3, 3, 4), f32), np.zeros(2 * links, f32)
-    >>> found = trajgru(x, h, *to_gates, *to_flow, *to_links)
-    >>> [a.shape for a in found]
+    >>> results = trajgru(x, h, *to_gates, *to_flow, *to_links)
+    >>> [a.shape for a in results]
     [(1, 3, 6, 6, 2), (1, 6, 6, 2)]
     """
     if not slope >= 0:
