@@ -162,8 +162,9 @@ class Alerter:
             try:
                 self.channels[name](message)
             except Exception as error:  # a receiver may raise anything
-                log.warning("alert %s: not sent by %s: %s", message["id"], name, error)
-                if tries + 1 < TRIES:
+                last = "; it is given up" if tries + 1 == TRIES else ""
+                log.warning("alert %s: not sent by %s: %s%s", message["id"], name, error, last)
+                if not last:
                     self.state["unsent"].append([name, tries + 1, message])
             seconds[name] += time.monotonic() - began
         if unsent:

@@ -112,7 +112,7 @@ def _compiler(
         try:
             cache = KernelCache(function, lambda: _stamp(function.__module__))
         except RuntimeError as error:  # no writable folder
-            _warn_once("kernels are compiled again in each process: %s", error)
+            _warn_once("each process compiles kernels anew; set NUMBA_CACHE_DIR (%s)", error)
             return dispatcher
         load, compile_version, scopes = cache.load_overload, dispatcher.compile, threading.local()
 

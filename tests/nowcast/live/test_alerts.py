@@ -165,12 +165,17 @@ def test_cap_has_the_schema_s_structure(tmp_path, rain):
     assert begin.find("identifier", space).text in end.find("references", space).text
 
 
-def test_a_silent_receiver_costs_one_timeout_and_no_message_a_try(tmp_path, monkeypatch):
+def test_a_silent_receiver_costs_one_timeout_and_no_message_a_try(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(module.messages, "PATIENCE", 0.1)
     one = alerter(tmp_path, command=["sleep", "60"])
     one.state["unsent"] = [["command", 0, {"id": str(number)}] for number in range(3)]
     one.send()
     assert [tries for _, tries, _ in one.state["unsent"]] == [1, 0, 0]
+    one.state["unsent"][0][1] = module.TRIES - 1
+    assert "given up" not in caplog.text
+    one.send()
+    assert len(one.state["unsent"]) == 2
+    assert "; it is given up" in caplog.text
 
 
 def test_a_failed_webhook_is_tried_again_and_mail_is_sent(tmp_path, rain):

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -27,6 +28,12 @@ def test_kernels_release_the_gil_are_cached_and_divide_as_numpy(compiled):
     assert divide(np.float64(1), np.float64(0)) == np.inf
     assert divide.targetoptions["nogil"]
     assert divide.stats.cache_path
+
+
+def test_a_kernel_without_a_folder_to_write_to_says_what_to_set(monkeypatch, caplog):
+    monkeypatch.setattr(module.KernelCache, "__init__", Mock(side_effect=RuntimeError("nowhere")))
+    assert jit(lambda x: x + 1)(3) == 4
+    assert "set NUMBA_CACHE_DIR (nowhere)" in caplog.text
 
 
 @pytest.mark.parametrize("compiled", [jit, fastjit])
