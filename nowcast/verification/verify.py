@@ -192,7 +192,7 @@ def verify(
         "example_time": example[1],
         "grid_spacing_km": archives[0].spacing_km,
         "fss_window_pixels": archives[0].windows,
-        "valid_times": "the same for all leads" if common else "of each start, other for each lead",
+        "valid_times": "the same for all leads" if common else "different for each lead",
         "pooling": "counts, errors and FSS sums added over cases, then ratios",
         "pixels": "observation and all forecasts finite",
         "interval": f"{LEVEL:.0%} of {DRAWS} bootstrap samples of events and runs of cases in them",

@@ -55,7 +55,7 @@ def test_every_lead_is_scored_at_the_same_times(moving):
         assert scores.attrs["valid_times"] == "the same for all leads"
     apart = verify(grows, {"p": Persistence()}, 4, every=4)
     assert apart.sizes["lead_time"] == 4
-    assert apart.attrs["valid_times"] == "of each start, other for each lead"
+    assert apart.attrs["valid_times"] == "different for each lead"
     assert (apart["events"] != apart["events"].isel(lead_time=0)).any()
 
 
