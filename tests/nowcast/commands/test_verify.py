@@ -134,7 +134,7 @@ def test_fewer_starts_are_named_with_their_leads(capsys):
     made = scored(every=3, **TWO)
     assert made.attrs["n_cases"] == 1
     assert capsys.readouterr().err == (
-        "--every 3: lead times 10, 20, 30 min, valid times of each start, other for each lead\n"
+        "--every 3: lead times 10, 20, 30 min, valid times different for each lead\n"
     )
 
 
