@@ -9,7 +9,8 @@ import numpy as np
 
 from daskdl.errors import SettingsError, ShapeError
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.int8.prepared import Product, widened
+from daskdl.kernels.int8.channels import widened
+from daskdl.kernels.int8.prepared import Product
 from daskdl.kernels.int8.scale import (
     HIGHEST,
     LARGEST,

@@ -14,10 +14,7 @@ from daskdl.kernels.int8.block import COLUMNS
 from daskdl.kernels.int8.product import End, Panels, work_of
 from daskdl.kernels.int8.scale import LARGEST, Scale
 from daskdl.kernels.products.microkernel import LANES
-from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
-from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import least_of
 from daskdl.kernels.tiles.instructions import SIDE
 
 Floats = NDArray[np.float32]
@@ -121,7 +118,8 @@ class Product:
 
         See :mod:`daskdl.kernels.int8.block` for the steps, and
         :class:`~daskdl.kernels.int8.product.End` for the end. ``x`` (N, H, W, channels) or (...,
-        channels), C-contiguous, comes from :func:`widened`, unless :meth:`fits`.
+        channels), C-contiguous, comes from
+        :func:`~daskdl.kernels.int8.channels.widened`, unless :meth:`fits`.
         """
         shape = *x.shape[:-1], self.filters
         if x.ndim == 4:
@@ -133,29 +131,10 @@ class Product:
         return y
 
     def fits(self, x: Bytes) -> bool:
-        """Return whether bytes can be used without :func:`widened`."""
+        """Return whether bytes can be used without ``widened``."""
         return x.shape[-1] == self.channels and self.sides == (0, 0)
 
     @property
     def widths(self) -> tuple[int, int, int, int]:
-        """Arguments of :func:`widened`: channels, pixels left and right, and their byte."""
+        """Arguments of ``widened``: channels, pixels left and right, and their byte."""
         return self.channels, *self.sides, self.zero
-
-
-def widened(x: Bytes, channels: int, left: int, right: int, zero: int) -> Bytes:
-    """Return images widened to ``channels``, and by pixels of the byte ``zero`` on both sides."""
-    width, lines = (x.shape[-2], x.shape[:-2]) if x.ndim > 1 else (1, ())
-    y = empty((*lines, width + left + right, channels), np.uint8)
-    rows = x.reshape(-1, width, x.shape[-1]), y.reshape(-1, width + left + right, channels)
-    over_range(_widen, len(rows[0]), least_of(2 * rows[1][0].size), *rows, left, zero)
-    return y
-
-
-@jit
-def _widen(x, y, left, zero, which, start, stop):
-    width, channels = x.shape[1], x.shape[2]
-    for i in range(start, stop):
-        y[i] = zero
-        for j in range(width):
-            for c in range(channels):
-                y[i, left + j, c] = x[i, j, c]

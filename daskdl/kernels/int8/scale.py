@@ -50,9 +50,8 @@ def to_bytes(x: Floats, scale: float, zero: int) -> Bytes:
     ``x`` is float32 and C-contiguous. NaN becomes 0.
     """
     y = empty(x.shape, np.uint8)
-    inverse = Scale(scale, zero).inverse
-    limits = np.array([inverse, -zero, HIGHEST - zero, 12582912.0], np.float32)
-    over_range(_to_bytes, x.size, least_of(4), x.reshape(-1), limits, zero, y.reshape(-1))
+    limits = np.array(limits_of(-np.inf, np.inf, Scale(scale, zero)), np.float32)
+    over_range(_to_bytes, x.size, least_of(4), x.reshape(-1), limits, y.reshape(-1))
     return y
 
 
@@ -64,18 +63,22 @@ def to_floats(x: Bytes, scale: float, zero: int) -> Floats:
     return y
 
 
+def limits_of(low: float, high: float, into: Scale) -> tuple[float, float, float, float, float]:
+    """Return the factor from numbers to bytes, and more arguments of :func:`byte_of`."""
+    inverse, zero = into.inverse, into.zero
+    least, most = (float(np.float32(limit) * inverse) for limit in (low, high))
+    return inverse, max(-float(zero), least), min(float(HIGHEST - zero), most), 12582912.0, zero
+
+
 def summed(
     x: Bytes, of_x: Scale, z: Bytes, of_z: Scale, low: float, high: float, into: Scale | None
 ) -> Floats | Bytes:
     """Return the sums of two arrays of bytes, within limits, as float32 or as bytes of ``into``."""
     y = empty(x.shape, np.float32 if into is None else np.uint8)
-    inverse, zero = (1.0, 0) if into is None else (into.inverse, into.zero)
-    if into is not None:
-        low = max(-float(zero), float(np.float32(low) * inverse))
-        high = min(float(HIGHEST - zero), float(np.float32(high) * inverse))
-    numbers = np.array([*of_x, *of_z, inverse, low, high, 12582912.0], np.float32)
+    limits = (1.0, low, high) if into is None else limits_of(low, high, into)
+    numbers = np.array([*of_x, *of_z, *limits], np.float32)
     work = _sums if into is None else _sums_to_bytes
-    parts = x.reshape(-1), z.reshape(-1), numbers, zero, y.reshape(-1)
+    parts = x.reshape(-1), z.reshape(-1), numbers, y.reshape(-1)
     over_range(work, x.size, least_of(6), *parts)
     return y
 
@@ -101,8 +104,20 @@ def scaled_rows(y: Floats, scales: Floats, bias: Floats | None) -> Floats:
 
 
 @jit
+def byte_of(value, low, high, rounding, zero):
+    """Return a multiple of a scale within limits, rounded to the nearest integer, plus the zero.
+
+    All are float32.
+    """
+    value = value if value > low else low
+    value = value if value < high else high
+    # The sum with ``rounding`` has no fraction.
+    return np.uint8(np.int32(((value + rounding) - rounding) + zero))
+
+
+@jit
 def _rows_to_bytes(x, y, scales, which, start, stop):
-    most, rounding = np.float32(LARGEST), np.float32(12582912.0)
+    most, middle, rounding = np.float32(LARGEST), np.float32(MIDDLE), np.float32(12582912.0)
     for row in range(start, stop):
         source, target, largest = x[row], y[row], np.float32(0)
         for i in range(source.size):
@@ -111,10 +126,7 @@ def _rows_to_bytes(x, y, scales, which, start, stop):
         scales[row] = largest / most if largest > 0 else np.float32(1)
         inverse = np.float32(1) / scales[row]
         for i in range(source.size):
-            value = source[i] * inverse
-            value = value if value > -most else -most
-            value = value if value < most else most
-            target[i] = np.uint8(np.int32((value + rounding) - rounding) + MIDDLE)
+            target[i] = byte_of(source[i] * inverse, -most, most, rounding, middle)
 
 
 @jit
@@ -127,40 +139,35 @@ def _scaled_rows(y, scales, bias, z, which, start, stop):
 
 @jit
 def _sum(x, z, numbers):
-    """Return the sum of the numbers of two bytes, times a factor, within limits."""
+    """Return the sum of the numbers of two bytes, times a factor."""
     more = (np.float32(z) - numbers[3]) * numbers[2]
-    value = ((np.float32(x) - numbers[1]) * numbers[0] + more) * numbers[4]
-    value = value if value > numbers[5] else numbers[5]
-    return value if value < numbers[6] else numbers[6]
+    return ((np.float32(x) - numbers[1]) * numbers[0] + more) * numbers[4]
 
 
 @jit
-def _sums(x, z, numbers, zero, y, which, start, stop):
+def _sums(x, z, numbers, y, which, start, stop):
     one, other, target = x[start:stop], z[start:stop], y[start:stop]
-    for i in range(target.size):
-        target[i] = _sum(one[i], other[i], numbers)
-
-
-@jit
-def _sums_to_bytes(x, z, numbers, zero, y, which, start, stop):
-    one, other, target = x[start:stop], z[start:stop], y[start:stop]
-    more, rounding = np.int32(zero), numbers[7]
+    low, high = numbers[5], numbers[6]
     for i in range(target.size):
         value = _sum(one[i], other[i], numbers)
-        target[i] = np.uint8(np.int32((value + rounding) - rounding) + more)
+        value = value if value > low else low
+        target[i] = value if value < high else high
 
 
 @jit
-def _to_bytes(x, limits, zero, y, which, start, stop):
-    inverse, low, high, rounding = limits[0], limits[1], limits[2], limits[3]
+def _sums_to_bytes(x, z, numbers, y, which, start, stop):
+    one, other, target = x[start:stop], z[start:stop], y[start:stop]
+    low, high, rounding, zero = numbers[5], numbers[6], numbers[7], numbers[8]
+    for i in range(target.size):
+        target[i] = byte_of(_sum(one[i], other[i], numbers), low, high, rounding, zero)
+
+
+@jit
+def _to_bytes(x, limits, y, which, start, stop):
+    inverse, low, high, rounding, zero = limits[0], limits[1], limits[2], limits[3], limits[4]
     source, target = x[start:stop], y[start:stop]
-    more = np.int32(zero)
     for i in range(source.size):
-        value = source[i] * inverse
-        value = value if value > low else low
-        value = value if value < high else high
-        # The sum has the nearest integer in its lower bits.
-        target[i] = np.uint8(np.int32((value + rounding) - rounding) + more)
+        target[i] = byte_of(source[i] * inverse, low, high, rounding, zero)
 
 
 @jit

@@ -66,6 +66,12 @@ def normalise(
     return new.reshape(x.shape)
 
 
+def float_lanes(mean: Array, scale: Array, bias: Array) -> NDArray[np.float32]:
+    """Return the float32 numbers (3, C) by which :func:`normalise` computes float32 results."""
+    lanes: NDArray[np.float32] = lanes_of(flat(np.zeros(1, np.float32)), 1, mean, scale, bias)
+    return lanes[:3]
+
+
 def gradient_sums(dy: Array, x: Array, mean: Array, scale: Array, bias: Array, relu: bool) -> Array:
     """Return the sums over all rows of the gradient ``dy`` and of ``dy * (x - mean)``: (2, C).
 

@@ -53,7 +53,8 @@ def largest(context, x, y, tags, table, count, channels, source, target):
     """Write the largest of cells of x to y from ``target`` on, and its cell's tag to ``tags``.
 
     The first of equal numbers wins, and the last NaN over all. If all are -infinity, the tag is the
-    table's first. ``tags`` is an array of unsigned integers of y's shape, or None.
+    table's first. ``tags`` is an array of unsigned integers of y's shape, or None. x and y are
+    floats or bytes.
     """
     untold = isinstance(tags, types.NoneType)
     signature = types.void(x, y, tags, table, *[types.intp] * 4)
@@ -62,7 +63,8 @@ def largest(context, x, y, tags, table, count, channels, source, target):
         _, _, _, _, count, channels, source, target = args
         starts = (source, target, None if untold else target, whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
-        least = ir.Constant(x.type.pointee, float("-inf"))
+        bytes_of_x = isinstance(x.type.pointee, ir.IntType)
+        least = ir.Constant(x.type.pointee, 0 if bytes_of_x else float("-inf"))
         first = builder.trunc(builder.load(builder.gep(entries, [whole(1)])), I32)
 
         def begin(block):
@@ -76,8 +78,11 @@ def largest(context, x, y, tags, table, count, channels, source, target):
             if n > 1:
                 _prefetch(builder, x, builder.add(cell, whole(AHEAD)), LANES * n)
             for value, high, where in zip(values, state[:n], state[n:], strict=True):
-                above = builder.fcmp_ordered(">", value, high)
-                more = builder.or_(above, builder.fcmp_unordered("uno", value, value))
+                if bytes_of_x:
+                    more = builder.icmp_unsigned(">", value, high)
+                else:
+                    above = builder.fcmp_ordered(">", value, high)
+                    more = builder.or_(above, builder.fcmp_unordered("uno", value, value))
                 best.append(builder.select(more, value, high))
                 wheres.append(builder.select(more, here, where))
             return best + wheres

@@ -20,7 +20,6 @@ from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import ALIGNMENT, empty
 from daskdl.kernels.runtime.passes import drain, flat, streams
 from daskdl.kernels.runtime.team import over_range
-from daskdl.kernels.runtime.threads import least_of
 
 Array = NDArray[Any]
 
@@ -68,7 +67,10 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
 
 
 def maxima_alone(x: Array, windows: Windows) -> Array:
-    """Return the largest number of each window as :func:`maxima` does, without its place."""
+    """Return the largest number of each window as :func:`maxima` does, without its place.
+
+    ``x`` may be bytes, whose numbers grow with them.
+    """
     return _reduce(x, windows, None, None)
 
 
@@ -142,35 +144,6 @@ def _spread(
     past = streams(dx) and channels * dx.itemsize % ALIGNMENT == 0
     over_range(_gradient, *_rows(dx), gradient, dx, places, share, bounds, past)
     return dx
-
-
-def maxima_of_bytes(x: NDArray[np.uint8], windows: Windows) -> NDArray[np.uint8]:
-    """Return the largest byte of each window of x (N, H, W, C); 0 for one outside the image.
-
-    It stands for the largest number, since numbers grow with their bytes.
-    """
-    y = empty(_shape(x, windows), np.uint8)
-    lines = len(y) * y.shape[1]
-    least = least_of(windows.kernel[0] * windows.kernel[1] * y.shape[2] * y.shape[3])
-    over_range(_maxima_of_bytes, lines, least, x, y, windows.bounds)
-    return y
-
-
-@jit
-def _maxima_of_bytes(x, y, bounds, which, start, stop):
-    """Compute rows ``start`` to ``stop`` of all images of y."""
-    kh, kw, down, across, top, left = bounds
-    for row in range(start, stop):
-        n, i = divmod(row, y.shape[1])
-        h = i * down - top
-        for j in range(y.shape[2]):
-            w, target = j * across - left, y[n, i, j]
-            target[:] = 0
-            for p in range(max(0, h), min(x.shape[1], h + kh)):
-                for q in range(max(0, w), min(x.shape[2], w + kw)):
-                    source = x[n, p, q]
-                    for c in range(target.size):
-                        target[c] = max(target[c], source[c])
 
 
 @jit

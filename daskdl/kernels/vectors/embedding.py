@@ -229,7 +229,7 @@ def side_by_side(*arrays: Array) -> Array:
     for array in arrays:
         part = array.reshape(len(rows), array.shape[-1])
         if array.size:
-            over_range(_copy, len(part), least, part, rows, first)
+            over_range(copy_rows, len(part), least, part, rows, first)
         first += part.shape[1]
     return y
 
@@ -271,7 +271,7 @@ def _take_turns(a, b, y, first, which, start, stop):
 
 
 @jit
-def _copy(source, target, first, which, start, stop):
+def copy_rows(source, target, first, which, start, stop):
     """Copy the rows ``start`` to ``stop`` to the columns from ``first`` on."""
     width, wide = source.shape[1], target.shape[1]
     a, b = source.reshape(-1), target.reshape(-1)

@@ -111,7 +111,10 @@ def _around(
 #: Operators that only move or select numbers, so that integers keep their scale.
 _MOVING = {"Flatten", "Identity", "MaxPool", "Reshape", "Squeeze", "Transpose", "Unsqueeze"}
 #: Operators whose result is a new tensor, which others can see only by its name.
-_COMPUTING = {"Add", "Clip", "Gemm", "MatMul", "Relu", "int8:Conv", "int8:Linear"}
+_COMPUTING = {
+    "Add", "BatchNormalization", "Clip", "Concat", "Gemm", "MatMul", "Relu", "int8:Conv",
+    "int8:Linear",
+}  # fmt: skip
 
 
 class Weights(NamedTuple):

@@ -9,9 +9,10 @@ import numpy as np
 
 from daskdl.kernels.convolution.bottleneck import Bottleneck, serves
 from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
+from daskdl.kernels.int8.scale import to_floats
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products import gathered
-from daskdl.nn.inference.pending import Norm, Pending
+from daskdl.nn.inference.pending import Norm, Pending, Rounded
 from daskdl.nn.inference.running import Pass, array_of
 from daskdl.tensor import Array
 
@@ -24,13 +25,13 @@ class Source(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """C-contiguous arrays (..., C) whose channels a pending result joins, and how it joins them.
+    """C-contiguous (..., C), floats or bytes, whose channels a result joins, and how it joins them.
 
     ``how`` is "side by side". For two arrays of one shape it may also be "in groups", with an axis
     for the two and one for their channels, or "in turns", where channels of both alternate.
     """
 
-    arrays: tuple[Array, ...]
+    arrays: tuple[Array | Rounded, ...]
     how: str = "side by side"
 
 
@@ -79,7 +80,12 @@ def _of_parts(
         return JoinedConvolution(last, *_scale_and_shift(norm), low, high)
 
     at = "joined", id(last), key_of(run, norm), low, high
-    return run.prepared.get(at, make), arrays
+    return run.prepared.get(at, make), tuple(floats_of(run, array) for array in arrays)
+
+
+def floats_of(run: Pass, x: Array | Rounded) -> Array:
+    """Return the numbers that bytes stand for; floats unchanged."""
+    return run.call(to_floats, x.bytes, *x.scale) if isinstance(x, Rounded) else x
 
 
 def key_of(run: Pass, norm: Norm | None) -> Any:

@@ -17,10 +17,10 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.vectors.embedding import InTurns, side_by_side
-from daskdl.nn.inference.blocks import Parts
-from daskdl.nn.inference.pending import Joined, Pending
+from daskdl.nn.inference.blocks import Parts, floats_of
+from daskdl.nn.inference.pending import Joined, Pending, Rounded
 from daskdl.nn.inference.program import memory_order
-from daskdl.nn.inference.rules import extension
+from daskdl.nn.inference.rules import as_bytes, extension
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.tensor import Array, Tensor
 
@@ -31,24 +31,28 @@ FIRST = (0, 3, 1, 2)
 @rule(ops.concatenate)
 def concatenate(run: Pass, *parts: Any, axis: int = -1) -> Any:
     """Return a pending join of channels that lie side by side in each pixel."""
-    of_parts = [_arrays(part) for part in parts]
+    of_parts = [_numbers(part) for part in parts]
     order = of_parts[0][1]
     if order is None or order[-1] != axis % len(order) or any(o != order for _, o in of_parts):
         return None
     arrays = tuple(array for some, _ in of_parts for array in some)
-    first = arrays[0]
-    if any(a.dtype != np.float32 or a.shape[:-1] != first.shape[:-1] for a in arrays):
+    if any(a.shape[:-1] != arrays[0].shape[:-1] for a in arrays):
+        return None
+    if any(part.dtype != np.float32 for part in parts):
         return None
     back = tuple(int(i) for i in np.argsort(order))
     return waiting(run, Parts(arrays), None if back == tuple(range(len(back))) else back)
 
 
-def _arrays(value: Any) -> tuple[tuple[Array, ...], tuple[int, ...] | None]:
-    """Return arrays that join to a value along their last axes, and its order of axes in memory."""
-    parts = parts_of(value)
-    if parts is not None and parts.how == "side by side":
-        axes = value.axes or tuple(range(value.ndim))
-        return parts.arrays, tuple(int(i) for i in np.argsort(axes))
+def _numbers(value: Any) -> tuple[tuple[Array | Rounded, ...], tuple[int, ...] | None]:
+    """Return the arrays that join to a value along their last axes, and its order of axes."""
+    if isinstance(value, Pending):
+        parts, axes = parts_of(value), value.axes or range(value.ndim)
+        in_memory = tuple(int(i) for i in np.argsort(axes))
+        if parts is not None and parts.how == "side by side":
+            return parts.arrays, in_memory
+        if value.scale is not None:
+            return (value.numbers,), in_memory
     array = array_of(value)
     order = memory_order(array)
     return (array if order is None else array.transpose(order),), order
@@ -66,7 +70,7 @@ def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
         arrays = tuple(a.reshape(*shape[:-1], a.shape[-1]) for a in parts.arrays)
         return waiting(run, parts._replace(arrays=arrays), None)
     a, b = parts.arrays[0], parts.arrays[-1]
-    if len(parts.arrays) != 2 or a.shape != b.shape or a.ndim != 4:
+    if len(parts.arrays) != 2 or a.shape != b.shape or len(a.shape) != 4:
         return None
     images, rows, columns, channels = a.shape
     state = parts.how, x.axes, tuple(shape)
@@ -110,7 +114,8 @@ def _shuffled(x: Any) -> bool:
 
 
 def _piece(run: Pass, parts: Parts, first: int, end: int) -> Tensor:
-    y = run.call(InTurns(first // 2, (end - first) // 2), *parts.arrays)
+    floats = [floats_of(run, array) for array in parts.arrays]
+    y = run.call(InTurns(first // 2, (end - first) // 2), *floats)
     return Tensor(y.transpose(FIRST))
 
 
@@ -128,14 +133,18 @@ def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
     extend = extension(run)
 
     def compute(joined: Joined) -> Array:
+        bytes_of_y = as_bytes(run, arrays, joined) if how == "side by side" else None
+        if bytes_of_y is not None:
+            return bytes_of_y
+        floats = [floats_of(run, array) for array in arrays]
         if how == "in turns":
-            y: Array = run.call(InTurns(0, channels // 2), *arrays)
+            y: Array = run.call(InTurns(0, channels // 2), *floats)
         else:
-            y = run.call(side_by_side, *arrays).reshape(shape)
-        return y if joined.bare else extend(y, joined)
+            y = run.call(side_by_side, *floats).reshape(shape)
+        return extend(y, joined)
 
     groups = (2, channels // 2) if how == "in groups" else (channels,)
     shape = (*arrays[0].shape[:-1], *groups)
     pending = Pending(compute, extend, shape, np.float32, axes=axes)
-    pending.source = parts
+    pending.source, pending.gives_bytes = parts, how == "side by side"
     return pending

@@ -8,9 +8,9 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.pooling import pooling
-from daskdl.kernels.pooling.pooling import maxima_of_bytes
+from daskdl.kernels.pooling.pooling import Windows, maxima_alone
 from daskdl.nn.inference.channels import parts_of, waiting
-from daskdl.nn.inference.pending import Joined, Pending, used
+from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept, used
 from daskdl.nn.inference.rules import extension
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
@@ -36,27 +36,28 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
     if len(shape) != 4 or x.dtype not in FLOATS:
         return None
     parts = parts_of(x)
-    if parts is not None and parts.how == "side by side" and x.axes is None:  # each by itself
-        arrays = tuple(run.call(_maxima, array, **settings) for array in parts.arrays)
-        return waiting(run, parts._replace(arrays=arrays), None)
-    if isinstance(x, Pending) and x.gives_bytes and x.axes is None:
-        return _of_bytes(run, used(x), settings)
-    return Tensor(run.call(_maxima, run.contiguous(x), **settings))
-
-
-def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
-    """Return pending maxima; if bytes are wanted, they are maxima of bytes."""
-    extend = extension(run)
     windows = windows_of("max_pool2d", x, **settings)
+    if parts is not None and parts.how == "side by side" and x.axes is None:  # each by itself
+        pooled = tuple(_maxima(run, part, windows) for part in parts.arrays)
+        return waiting(run, parts._replace(arrays=pooled), None)
+    if isinstance(x, Pending) and x.gives_bytes and x.axes is None:
+        return _pending_maxima(run, used(x), windows)
+    return Tensor(run.call(maxima_alone, run.contiguous(x), windows))
+
+
+def _pending_maxima(run: Pass, x: Pending, windows: Windows) -> Pending:
+    """Return maxima; if bytes are wanted, they are maxima of bytes."""
+    extend = extension(run)
+    if x.rounded is not None:
+        bytes_of_y = run.call(maxima_alone, x.rounded.bytes, windows)
+        return kept(x.rounded._replace(bytes=bytes_of_y), extend, None)
 
     def compute(joined: Joined) -> Array:
         into = joined.into
         if into is not None and joined._replace(into=None).bare:
             x.round(into)
-            rounded = x.rounded
-            if rounded is not None and rounded.scale == into:
-                return run.call(maxima_of_bytes, rounded.bytes, windows)
-        return extend(run.call(_maxima, run.contiguous(x), **settings), joined)
+        y = _maxima(run, x.numbers, windows)
+        return y.bytes if isinstance(y, Rounded) and y.scale == into else extend(y, joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
     pooled = Pending(compute, extend, shape, np.float32)
@@ -64,5 +65,9 @@ def _of_bytes(run: Pass, x: Pending, settings: Any) -> Pending:
     return pooled
 
 
-def _maxima(x: Array, **settings: Any) -> Array:
-    return pooling.maxima_alone(x, windows_of("max_pool2d", x, **settings))
+def _maxima(run: Pass, x: Array | Rounded, windows: Windows) -> Array | Rounded:
+    """Return the largest numbers of windows, as bytes if x has bytes."""
+    if isinstance(x, Rounded):
+        return x._replace(bytes=run.call(maxima_alone, x.bytes, windows))
+    y: Array = run.call(maxima_alone, x, windows)
+    return y

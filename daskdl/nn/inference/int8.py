@@ -12,10 +12,11 @@ import numpy as np
 
 from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
-from daskdl.kernels.int8.prepared import Product, widened
+from daskdl.kernels.int8.channels import widened
+from daskdl.kernels.int8.prepared import Product
 from daskdl.kernels.int8.scale import MIDDLE, Scale, rows_to_bytes, scaled_rows, to_bytes
 from daskdl.nn.inference.blocks import key_of
-from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, used
+from daskdl.nn.inference.pending import Joined, Norm, Pending, Rounded, kept, used
 from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import extension, folded
 from daskdl.nn.inference.running import Pass, array_of, rule
@@ -89,24 +90,21 @@ def fake_quantize(run: Pass, x: Any, *, of_x: tuple[float, int], alone: bool = F
     scale = Scale(*of_x)
     if x.dtype != np.float32:
         return None
+    extend = extension(run)
     if isinstance(x, Pending):
         if x.waiting and alone:
             x.use().round(scale)
-        if x.rounded is not None and x.rounded.scale == scale:
-            return x
+        if x.rounded is not None:
+            if x.rounded.scale == scale:
+                return x
+            other = extend(x.rounded, Joined(into=scale))
+            return kept(Rounded(other, scale), extend, x.axes)
     array = array_of(x)
     order = memory_order(array)
     array = array if order is None else array.transpose(order)
-
-    def compute(joined: Joined) -> Array:
-        return run.call(to_bytes, run.contiguous(array), *scale)
-
     axes = None if order is None else tuple(int(i) for i in np.argsort(order))
-    y = Pending(compute, extension(run), array.shape, np.float32, axes=axes)
-    y.gives_bytes = True
-    y.round(scale)
-    assert y.rounded is not None  # computed now: later steps do not join earlier ones
-    return y
+    numbers = run.call(to_bytes, run.contiguous(array), *scale)
+    return kept(Rounded(numbers, scale), extend, axes)
 
 
 def _waiting(
@@ -150,5 +148,7 @@ def _bytes(run: Pass, x: Any, of_x: Scale, product: Product) -> Array:
         bytes_of_x = rounded.bytes if x.axes is None else rounded.bytes.transpose(x.axes)
     else:
         bytes_of_x = run.call(to_bytes, run.contiguous(x), *of_x)
-    y: Array = run.contiguous(bytes_of_x)
-    return y if product.fits(y) else run.call(widened, y, *product.widths)
+    if product.fits(bytes_of_x):
+        return run.contiguous(bytes_of_x)
+    y: Array = run.call(widened, bytes_of_x, *product.widths)
+    return y

@@ -32,6 +32,15 @@ class Rounded(NamedTuple):
     bytes: Array
     scale: Scale
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result in the order of its memory."""
+        return self.bytes.shape
+
+    def reshape(self, *shape: int) -> Rounded:
+        """Return the result in another shape."""
+        return self._replace(bytes=self.bytes.reshape(shape))
+
 
 class Joined(NamedTuple):
     """Steps on a result before it is written, in this order."""
@@ -144,7 +153,7 @@ class Pending(Tensor):
         before, self._before = self._replaced(), None
         joined, into = self.joined._replace(into=self._into), self._into
         if before is not None:
-            return self._extend(before._rounded_or_not(), joined.beyond(before.joined))
+            return self._extend(before.numbers, joined.beyond(before.joined))
         if into is None or self.gives_bytes:
             return compute(joined)
         return self._extend(compute(self.joined), Joined(into=into))
@@ -154,6 +163,12 @@ class Pending(Tensor):
         owner = self if self._origin is None else self._origin
         if owner.waiting and owner._into is None:
             owner._into = scale
+
+    @property
+    def scale(self) -> Scale | None:
+        """The scale of the bytes that it is or will be kept as; None if it has none yet."""
+        owner = self if self._origin is None else self._origin
+        return owner._into if owner._rounded is None else owner._rounded.scale
 
     @property
     def rounded(self) -> Rounded | None:
@@ -167,7 +182,9 @@ class Pending(Tensor):
             self._work()
         return self._rounded
 
-    def _rounded_or_not(self) -> Array | Rounded:
+    @property
+    def numbers(self) -> Array | Rounded:
+        """The bytes if there are any, else the numbers, in the memory's order."""
         rounded = self.rounded
         return self._memory() if rounded is None else rounded
 
@@ -247,6 +264,13 @@ class Pending(Tensor):
         if self.axes is not None:
             array = array.transpose(tuple(int(i) for i in np.argsort(self.axes)))
         return array if array.flags.carray else None
+
+
+def kept(rounded: Rounded, extend: Extend, axes: tuple[int, ...] | None) -> Pending:
+    """Return a result that is computed and kept as bytes."""
+    y = Pending(_computed, extend, rounded.shape, np.float32, axes=axes)
+    y._compute, y._rounded, y.gives_bytes = None, rounded, True
+    return y
 
 
 def _computed(joined: Joined) -> Array:

@@ -8,6 +8,7 @@ in every pass which operations run: there is no graph that could differ from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ import numpy as np
 from daskdl import ops
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution, JoinedConvolution
-from daskdl.kernels.int8.scale import summed, to_bytes, to_floats
+from daskdl.kernels.int8.channels import Rounding
+from daskdl.kernels.int8.scale import summed, to_bytes
 from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.vectors.arithmetic import added
-from daskdl.nn.inference.blocks import Source, key_of, with_those_before
+from daskdl.nn.inference.blocks import Source, floats_of, key_of, with_those_before
 from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, Rounded, used
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
@@ -158,10 +160,14 @@ def batch_norm(
         result = x.use().with_(x.joined._replace(norm=norm))
     else:
         used(x)
-        result = Pending(
-            lambda joined: _norm_of(run, array_of(x), norm, joined),
-            extension(run), tuple(x.shape), x.dtype, Joined(norm=norm),
-        )  # fmt: skip
+        extend = extension(run)
+
+        def compute(joined: Joined) -> Array:
+            plain = isinstance(x, Pending) and x.axes is None
+            return extend(x.numbers if plain else array_of(x), joined)
+
+        result = Pending(compute, extend, tuple(x.shape), x.dtype, Joined(norm=norm))
+        result.gives_bytes = True
     if residual is not None:
         with_residual = _added(result, residual)
         if with_residual is None:
@@ -181,11 +187,12 @@ def extension(run: Pass) -> Extend:
     """Return a function that applies steps to an array with other readers, in new passes."""
 
     def extend(x: Array | Rounded, joined: Joined) -> Array:
-        if isinstance(x, Rounded):
-            x = floats_of(run, x)
-        if isinstance(joined.residual, Rounded):
+        of_bytes = _of_bytes(run, x, joined) if isinstance(x, Rounded) else None
+        if of_bytes is not None:
+            return of_bytes
+        if joined.residual is not None:
             joined = joined._replace(residual=floats_of(run, joined.residual))
-        y = joining(x, joined._replace(into=None))
+        y = joining(floats_of(run, x), joined._replace(into=None))
         return y if joined.into is None else run.call(to_bytes, y, *joined.into)
 
     def joining(x: Array, joined: Joined) -> Array:
@@ -201,9 +208,30 @@ def extension(run: Pass) -> Extend:
     return extend
 
 
-def floats_of(run: Pass, x: Rounded) -> Array:
-    """Return the numbers that bytes stand for."""
-    return run.call(to_floats, x.bytes, *x.scale)
+def _of_bytes(run: Pass, x: Rounded, joined: Joined) -> Array | None:
+    """Return bytes with joined steps, in one pass; None if no kernel does the steps."""
+    norm, bias, residual, low, high, into = joined
+    if norm is None and bias is None and isinstance(residual, Rounded):
+        y: Array = run.call(summed, *x, *residual, low, high, into)
+        return y
+    return as_bytes(run, (x,), joined)
+
+
+def as_bytes(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Array | None:
+    """Return parts joined side by side as bytes, in one pass; None if no kernel does the steps."""
+    norm, bias, residual, low, high, into = joined
+    floats = any(isinstance(part, np.ndarray) for part in parts)
+    # Limits would change a NaN's byte.
+    if into is None or bias is not None or residual is not None or (floats and joined.limited):
+        return None
+    lanes = None
+    if norm is not None:
+        key = "byte norm", key_of(run, norm)
+        lanes = run.prepared.get(key, lambda: batchnorm.float_lanes(*_lanes(norm)))
+    scales = [part.scale if isinstance(part, Rounded) else None for part in parts]
+    arrays = [part.bytes if isinstance(part, Rounded) else part for part in parts]
+    y: Array = run.call(Rounding(scales, into, lanes, low, high), *arrays)
+    return y
 
 
 def _ended(x: Array, more: Array | None, low: float, high: float) -> Array:
@@ -267,14 +295,9 @@ def _sum_of_bytes(run: Pass, a: Any, b: Any) -> Pending | None:
     if one is None or other is None or a.axes != b.axes or a.shape != b.shape:
         return None
     extend = extension(run)
-
-    def compute(joined: Joined) -> Array:
-        ended = joined if joined._replace(low=-np.inf, high=np.inf, into=None).bare else Joined()
-        y: Array = run.call(summed, *one, *other, ended.low, ended.high, ended.into)
-        return y if ended is joined else extend(y, joined)
-
-    y = Pending(compute, extend, a.memory_shape, np.float32, axes=a.axes)
-    y.gives_bytes = True
+    joined = Joined(residual=other)
+    y = Pending(lambda joined: extend(one, joined), extend, a.memory_shape, np.float32, joined)
+    y.axes, y.gives_bytes = a.axes, True
     return y
 
 

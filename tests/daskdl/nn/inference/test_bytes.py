@@ -1,0 +1,89 @@
+"""Steps between int8 layers work on bytes, with the bits of the operations on floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from daskdl import ops
+from daskdl.kernels.int8.scale import Scale
+from daskdl.nn import BatchNorm, Linear, Module
+from daskdl.nn.inference import Inference
+from daskdl.nn.quantized import int8_of
+from daskdl.tensor import no_grad
+from tests.daskdl.nn.inference.networks import settled
+
+FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
+ONE, OTHER, INTO = (
+    Scale(float(np.float32(s)), z) for s, z in ((0.021, 90), (0.05, 128), (0.03, 77))
+)
+
+
+class Network(Module, pure=True):
+    """Two int8 layers whose rounded results ``use`` reads before a third one."""
+
+    def __init__(self, use):
+        self._use = use
+        self.one, self.other = (int8_of(Linear(3, 8, seed=i), *ONE) for i in (0, 1))
+        self.norm, self.last = BatchNorm(16), int8_of(Linear(16, 5, seed=2), *INTO)
+
+    def forward(self, x):
+        x = rounded(x, ONE)
+        a = ops.fake_quantize(self.one(x), of_x=ONE, alone=True)
+        b = ops.fake_quantize(self.other(x), of_x=OTHER, alone=True)
+        return self._use(self, a, b)
+
+
+def rounded(x, scale=INTO):
+    return ops.fake_quantize(x, of_x=scale, alone=True)
+
+
+def _joined(m, a, b):
+    return m.last(rounded(ops.concatenate(a, b)))
+
+
+def _joined_in_planes(m, a, b):
+    planes = (ops.transpose(x, axes=FIRST) for x in (a, b))
+    return m.last(ops.transpose(rounded(ops.concatenate(*planes, axis=1)), axes=LAST))
+
+
+def _joined_of_joined(m, a, b):
+    joined = rounded(ops.concatenate(a, b), OTHER)
+    whole = ops.concatenate(joined[..., :8], ops.concatenate(b, a))
+    return m.last(rounded(joined)), whole
+
+
+def _normed(m, a, b):
+    joined = rounded(ops.concatenate(a, b), OTHER)
+    return m.last(rounded(ops.relu(m.norm(joined)))), m.last(rounded(m.norm(joined)))
+
+
+def _pooled(m, a, b):
+    joined = rounded(ops.concatenate(a, b), OTHER)
+    pooled = ops.max_pool2d(joined, kernel_size=(3, 3), stride=(2, 2), pad=(1, 1, 1, 1))
+    return m.last(rounded(ops.relu(m.norm(pooled)))), m.last(rounded(pooled))
+
+
+def _summed(m, a, b):
+    c = rounded(ops.relu(a + b), OTHER)
+    return m.last(rounded(ops.concatenate(c, a)))
+
+
+@pytest.mark.parametrize(
+    "use", [_joined, _joined_in_planes, _joined_of_joined, _normed, _pooled, _summed]
+)
+def test_bits_are_those_of_the_operations(use):
+    model = settled(Network(use)).eval()
+    x = np.random.default_rng(0).normal(size=(2, 9, 7, 3)).astype(np.float32)
+    with no_grad():
+        wanted = model(x)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    inference = Inference(model)
+    for _ in range(3):
+        for actual, expected in zip(inference.run(model, x), wanted, strict=True):
+            np.testing.assert_array_equal(actual, expected.data)
+    if use is not _joined_of_joined:
+        (program,) = inference._programs.values()
+        names = [getattr(s.function, "__name__", type(s.function).__name__) for s in program.steps]
+        assert names.count("to_bytes") == 1, names  # the input
+        assert not {"to_floats", "side_by_side", "_normalise"} & set(names)
