@@ -22,29 +22,21 @@ from daskdl.kernels.int8.block import (
     LINE,
     NOTHING,
     ROWS,
-    finish,
-    finish_narrow,
     multiply,
     multiply_channels,
     multiply_channels_narrow,
     multiply_narrow,
 )
+from daskdl.kernels.int8.in_tiles import in_tiles
+from daskdl.kernels.int8.rows import parts_of, write_table
 from daskdl.kernels.int8.scale import HIGHEST, Scale
-from daskdl.kernels.int8.tiles import (
-    AMX,
-    COPIED,
-    NONE,
-    TOGETHER,
-    copy_rows,
-    make_sums,
-    usable,
-)
+from daskdl.kernels.int8.tiles import NONE, usable
 from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
-from daskdl.kernels.tiles.instructions import SIDE, begin_tiles, end_tiles
+from daskdl.kernels.tiles.instructions import SIDE
 
 Bytes = NDArray[np.uint8]
 
@@ -93,44 +85,36 @@ def work_of(
     images, rows, columns, filters = y.shape
     count, depth = images * rows * columns, x.shape[3]
     taps = geometry.offsets()
-    per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
     alone = geometry.groups == 1 and not panels.depthwise
     tiles = usable() if alone and min(count, filters) >= SIDE else NONE
-    # An odd number of cache lines from row to row puts rows in different sets of L1.
-    pitch = (-(-panels.words.shape[1] // SIDE) | 1) * 4 * SIDE if tiles else 0
-    unit, most = (TOGETHER, COPIED // pitch) if tiles else (ROWS, KEPT // per_row)
-    length = max(4 * ROWS, most // unit * unit)
-    parts = max(-(-count // length), min(threads(), -(-count // (4 * ROWS))))
-    length = -(-count // (parts * unit)) * unit
-    parts = -(-count // length)
-    number = len(panels.words)
-    shares = max(1, min(number, threads())) if parts < threads() else 1
-    least_y, most_y, inverse = 0.0, 0.0, 0.0
     into, other = end.into, end.of_residual
+    least_y, most_y, inverse = 0.0, 0.0, 0.0
     if into is not None:
         inverse = into.inverse
         least_y = max(-float(into.zero), float(np.float32(end.low) * inverse))
         most_y = min(float(HIGHEST - into.zero), float(np.float32(end.high) * inverse))
     kind = NOTHING if end.residual is None else FLOATS if other is None else BYTES
-    plan = np.array([
-        *x.shape, rows, columns, filters, *geometry.stride, length, shares,
-        FLOATS if into is None else BYTES, kind, 0 if other is None else other.zero,
-        0 if into is None else into.zero, panels.filters, panels.channels, panels.depthwise,
-        tiles,
-    ], np.int64)  # fmt: skip
     limits = np.array([
         0.0 if other is None else other.scale, end.low, end.high, inverse, least_y, most_y
     ], np.float32)  # fmt: skip
+    plan = [
+        *x.shape, rows, columns, filters, *geometry.stride, FLOATS if into is None else BYTES, kind,
+        0 if other is None else other.zero, 0 if into is None else into.zero,
+    ]  # fmt: skip
+    residual = y if end.residual is None else end.residual
+    arrays = panels.words, panels.columns, limits, _bytes(y), _bytes(residual)
+    if tiles:
+        return in_tiles(x, zero, geometry, tiles, plan, arrays)
+    per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
+    length = max(4 * ROWS, KEPT // per_row // ROWS * ROWS)
+    parts, length, shares = parts_of(count, length, ROWS, 4 * ROWS, len(panels.words))
+    more = np.array([*plan, length, shares, panels.filters, panels.channels, panels.depthwise])
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)
-    copies = scratch("int8 copies", (threads(), length if tiles else 0, pitch), np.uint8)
-    sums = scratch("int8 sums", (threads(), TOGETHER, COLUMNS), np.int32)
     around = np.full(max(depth, panels.words.shape[1] // len(taps) * 4), zero, np.uint8)
-    residual = y if end.residual is None else end.residual
     return work_over_range(
-        _parts, parts * shares, 1, x.reshape(-1), panels.words, panels.columns, taps, plan, limits,
-        around, _bytes(y), _bytes(residual), table, places, copies, sums,
-    )  # fmt: skip
+        _parts, parts * shares, 1, x.reshape(-1), taps, more, around, *arrays, table, places
+    )
 
 
 def _bytes(array: NDArray[Any]) -> Bytes:
@@ -139,130 +123,63 @@ def _bytes(array: NDArray[Any]) -> Bytes:
 
 @jit
 def _parts(
-    x, words, columns, taps, plan, limits, around, y, residual, tables, places, copies, sums,
-    which, start, stop,
-):  # fmt: skip
+    x, taps, plan, around, words, columns, limits, y, residual, tables, places, which, start, stop
+):
     """Compute parts of the results, or shares of their panels."""
-    length, shares, count = plan[9], plan[10], plan[0] * plan[4] * plan[5]
+    length, shares, count = plan[13], plan[14], plan[0] * plan[4] * plan[5]
     table, targets, ready = tables[which], places[which], -1
-    if plan[18] == AMX:
-        begin_tiles()
     for item in range(start, stop):
         part, share = divmod(item, shares)
         first = part * length
         here = min(length, count - first)
         if part != ready:
-            _write_table(x, taps, plan, around, first, here, table, targets)
-            if plan[18] != NONE:
-                width = words.shape[1] // taps.shape[0] * 4
-                copy_rows(table, taps.shape[0], -(-here // ROWS) * ROWS, here, width, copies[which])
-                for i in range(-(-here // ROWS) * ROWS):  # now the table has addresses of sums
-                    row = min(i, here - 1) % TOGETHER
-                    table[i] = address(sums[which]) + row * COLUMNS * 4
+            whole = -(-here // ROWS) * ROWS
+            write_table(x, taps, plan, around, first, here, whole, table)
+            for i in range(whole):
+                targets[i] = (first + min(i, here - 1)) * plan[6]
             ready = part
         begin = words.shape[0] * share // shares
         end = words.shape[0] * (share + 1) // shares
         _multiply(
-            words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end,
-            copies[which], sums[which],
+            words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end
         )  # fmt: skip
-    if plan[18] == AMX:
-        end_tiles()
     keep(around)
 
 
 @jit
-def _write_table(x, taps, plan, around, first, here, table, targets):
-    """Write the addresses that ``here`` results read, tap by tap, and the results' places.
-
-    The last result is repeated up to a whole block.
-    """
-    height, width, channels, rows, columns = plan[1], plan[2], plan[3], plan[4], plan[5]
-    whole = -(-here // ROWS) * ROWS
-    for i in range(here):
-        targets[i] = (first + i) * plan[6]
-    for t in range(taps.shape[0]):
-        line = table[t * whole : (t + 1) * whole]
-        i = 0
-        while i < here:
-            image, place = divmod(first + i, rows * columns)
-            row, column = divmod(place, columns)
-            n = min(here - i, columns - column)
-            at_row, at = row * plan[7] + taps[t, 0], column * plan[8] + taps[t, 1]
-            if at_row < 0 or at_row >= height:
-                line[i : i + n] = address(around)
-            else:
-                source = address(x) + ((image * height + at_row) * width + at) * channels
-                step = plan[8] * channels
-                for j in range(n):
-                    line[i + j] = source + j * step
-                j = 0
-                while j < n and at + j * plan[8] < 0:
-                    line[i + j] = address(around)
-                    j += 1
-                j = n - 1
-                while j >= 0 and at + j * plan[8] >= width:
-                    line[i + j] = address(around)
-                    j -= 1
-            i += n
-        line[here:] = line[here - 1]
-    targets[here:whole] = targets[here - 1]
-
-
-@jit
-def _multiply(
-    words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end, copies, sums
-):
+def _multiply(words, columns, taps, plan, limits, y, residual, table, targets, here, begin, end):
     """Multiply the rows of a table by the panels ``begin`` to ``end``."""
-    segments, filters, depthwise, tiles = taps.shape[0], plan[15], plan[17] == 1, plan[18]
+    segments, filters, depthwise = taps.shape[0], plan[15], plan[17] == 1
     depth, per_group = words.shape[1] // segments, -(-filters // COLUMNS)
     whole = -(-here // ROWS) * ROWS
-    apart, size_y = columns.shape[1] * 4, 1 if plan[11] == BYTES else 4
-    size_residual = 1 if plan[12] == BYTES else 4
-    together = whole if tiles == NONE else TOGETHER
-    offsets = np.arange(-(-words.shape[1] // SIDE)) * (4 * SIDE)
+    apart, size_y = columns.shape[1] * 4, 1 if plan[9] == BYTES else 4
+    size_residual = 1 if plan[10] == BYTES else 4
     for panel in range(begin, end):
         b = address(words) + panel * words.shape[1] * LINE
         group, place_in_group = divmod(panel, per_group)
         columns_left = filters - place_in_group * COLUMNS
-        for row in range(0, whole, together):
-            last = min(row + together, whole)
-            if tiles != NONE:
-                make_sums(copies, words, offsets, panel, row, last - row, sums, tiles)
-            for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
-                rest = columns_left - first
-                if rest <= 0:
-                    break
-                column = group * filters + place_in_group * COLUMNS + first
-                shift = column if depthwise else group * plan[16]
-                packed = (
-                    apart, address(y) + column * size_y, address(residual) + column * size_residual,
-                    plan[11], plan[12], plan[13], limits[0], limits[1], limits[2], limits[3],
-                    plan[14], limits[4], limits[5], rest,
+        for first in range(0, COLUMNS, COLUMNS if columns_left >= COLUMNS else LANES):
+            rest = columns_left - first
+            if rest <= 0:
+                break
+            column = group * filters + place_in_group * COLUMNS + first
+            shift = column if depthwise else group * plan[16]
+            packed = (
+                apart, address(y) + column * size_y, address(residual) + column * size_residual,
+                plan[9], plan[10], plan[11], limits[0], limits[1], limits[2], limits[3],
+                plan[12], limits[4], limits[5], rest,
+            )  # fmt: skip
+            at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
+            for i in range(0, whole, ROWS):
+                if plan[10] == BYTES:
+                    for number in targets[i + AHEAD : min(i + AHEAD + ROWS, whole)]:
+                        fetch_all(packed[1] + number * size_y, COLUMNS * size_y)
+                        fetch_all(packed[2] + number, COLUMNS)
+                entry, place = address(table) + i * 8, address(targets) + i * 8
+                _multiply_block(
+                    entry, whole * 8, shift, segments, depth, at_b, of_columns, place,
+                    packed, columns_left >= COLUMNS, depthwise,
                 )  # fmt: skip
-                at_b, of_columns = b + first * 4, address(columns) + (panel * COLUMNS + first) * 4
-                for i in range(row, last, ROWS):
-                    if plan[12] == BYTES:
-                        for number in targets[i + AHEAD : min(i + AHEAD + ROWS, whole)]:
-                            fetch_all(packed[1] + number * size_y, COLUMNS * size_y)
-                            fetch_all(packed[2] + number, COLUMNS)
-                    entry, place = address(table) + i * 8, address(targets) + i * 8
-                    if tiles != NONE:
-                        _finish_block(entry, first * 4, of_columns, place, packed, rest >= COLUMNS)
-                    else:
-                        _multiply_block(
-                            entry, whole * 8, shift, segments, depth, at_b, of_columns, place,
-                            packed, columns_left >= COLUMNS, depthwise,
-                        )  # fmt: skip
-
-
-@jit
-def _finish_block(sums, shift, columns, places, packed, whole_panel):
-    """Finish a block's rows of sums, for the columns of a panel or of one vector."""
-    if whole_panel:
-        finish(sums, 0, shift, 0, 0, 0, columns, places, packed)
-    else:
-        finish_narrow(sums, 0, shift, 0, 0, 0, columns, places, packed)
 
 
 @jit

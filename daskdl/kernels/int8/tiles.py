@@ -1,8 +1,6 @@
-"""Sums of products of bytes by AMX's tiles, which other kernels finish.
+"""Products of equally spaced rows of bytes by AMX's tiles: 32 x 64 sums of a panel, and their end.
 
-A tile needs equally spaced rows. So the numbers of a result's taps are copied into one row, with
-zeros up to whole tiles, once for all panels. Panels are the same as for other products: their lines
-of 16 words already are tiles of B.
+Panels are the same as for other products: their lines of 16 words already are tiles of B.
 """
 
 from __future__ import annotations
@@ -12,8 +10,8 @@ from functools import cache
 import numpy as np
 
 from daskdl.kernels.int8.arithmetic import way_of
-from daskdl.kernels.int8.block import COLUMNS, ROWS
-from daskdl.kernels.products.microkernel import LANES, address, keep
+from daskdl.kernels.int8.block import BYTES, COLUMNS, finish, finish_narrow
+from daskdl.kernels.products.microkernel import LANES, address, keep, number, put_number
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.precision import permitted
 from daskdl.kernels.tiles import trusted
@@ -25,12 +23,9 @@ from daskdl.kernels.tiles.instructions import (
     end_tiles,
     multiply_bytes,
 )
-from daskdl.kernels.tiles.rows import clear_bytes, copy_bytes
 
-#: Rows whose sums wait to be finished: whole blocks of tiles and of ``ROWS``. They stay in L1.
-TOGETHER = 16 * ROWS
-#: Bytes of rows of A that are copied together: they stay in L2 (2 MB) with some panels.
-COPIED = 512 << 10
+#: Bytes of panels that a block of rows multiplies in turn: they stay in L2 (2 MB).
+PANELS = 512 << 10
 #: Ways to make sums: without tiles, by AMX, and in the same tiles without AMX.
 NONE, AMX, ORDINARY = 0, 1, 2
 
@@ -41,9 +36,9 @@ def usable() -> int:
     if LANES != SIDE or way_of(LANES) != "vnni" or not permitted():
         return NONE
     draw = np.random.default_rng(0)
-    rows = draw.integers(0, 256, (TOGETHER, 3 * LINE), np.uint8)
+    rows = draw.integers(0, 256, (BLOCK, 3 * LINE), np.uint8)
     words = draw.integers(-(2**31), 2**31, (1, 3 * SIDE, COLUMNS), np.int32)
-    by_amx, without = np.zeros((2, TOGETHER, COLUMNS), np.int32)
+    by_amx, without = np.zeros((2, BLOCK, COLUMNS), np.int32)
     _sums(rows, words, by_amx, AMX)
     _sums(rows, words, without, ORDINARY)
     return AMX if trusted.agree(by_amx, without) else NONE
@@ -51,45 +46,80 @@ def usable() -> int:
 
 @jit
 def _sums(rows, words, sums, tiles):
+    offsets = np.arange(3) * LINE
     if tiles == AMX:
         begin_tiles()
-    make_sums(rows, words, np.arange(3) * LINE, 0, 0, TOGETHER, sums, tiles)
+    for side in range(0, 4 * COLUMNS, 2 * LINE):
+        b, c = address(words) + side, address(sums) + side
+        _block(sums, offsets, address(rows), 3 * LINE, b, c, tiles)
     if tiles == AMX:
         end_tiles()
+    keep(offsets)
 
 
 @jit
-def copy_rows(table, taps, whole, here, width, rows):
-    """Copy ``width`` bytes of each tap of a result into one row; see ``_write_table``."""
-    pitch = rows.shape[1]
-    for i in range(here):
-        to = address(rows) + i * pitch
-        for tap in range(taps):
-            copy_bytes(table[tap * whole + i], to, width)
-            to += width
-        clear_bytes(to, pitch - taps * width)
+def multiply_rows(
+    a, pitch, offsets, words, columns, filters, targets, here, begin, end, packed, sums,
+    tiles,
+):  # fmt: skip
+    """Multiply the rows at ``a``, ``pitch`` bytes apart, by the panels ``begin`` to ``end``.
+
+    ``offsets`` lead from a row to its tiles, in the order of summands. ``targets`` are numbers of
+    results, negative for rows that are none, 32 more than whole blocks of rows. ``packed`` is the
+    plan of :mod:`daskdl.kernels.int8.block` before any columns.
+    """
+    depth, c = words.shape[1] * COLUMNS * 4, address(sums)
+    # A few panels, which stay in L2, multiply a block of rows before the next one.
+    together = max(1, PANELS // depth)
+    for group in range(begin, end, together):
+        after = min(group + together, end)
+        for block in range(-(-here // BLOCK)):
+            rows = a + block * BLOCK * pitch
+            for panel in range(group, after):
+                b, remaining = address(words) + panel * depth, filters - panel * COLUMNS
+                for side in range(0, 4 * min(COLUMNS, remaining), 2 * LINE):
+                    _block(sums, offsets, rows, pitch, b + side, c + side, tiles)
+                _finish(c, block, panel, targets, columns, packed, remaining)
 
 
 @jit
-def make_sums(rows, words, offsets, panel, first, count, sums, tiles):
-    """Write the sums of ``count`` rows and a panel's columns; AMX uses the tiles' offsets."""
-    depth, pitch, line = words.shape[1], rows.shape[1], COLUMNS * 4
+def _block(like, offsets, a, pitch, b, c, tiles):
+    """Write the products of tiles to 32 x 32 sums at c, in rows of ``COLUMNS``."""
+    count, line = offsets.size, COLUMNS * 4
     if tiles == AMX:
-        for i in range(0, count, BLOCK):
-            a = address(rows) + (first + i) * pitch
-            for side in range(0, line, 2 * LINE):
-                b = address(words) + panel * depth * line + side
-                multiply_bytes(
-                    address(offsets), offsets.size, a, a + SIDE * pitch, pitch, b, b + LINE,
-                    SIDE * line, line, address(sums) + i * line + side, line, False,
-                )  # fmt: skip
-        keep(offsets)
+        multiply_bytes(
+            address(offsets), count, a, a + SIDE * pitch, pitch, b, b + LINE, SIDE * line, line, c,
+            line, False,
+        )  # fmt: skip
         return
-    for i in range(count):
-        for column in range(COLUMNS):
+    for row in range(BLOCK):
+        for column in range(BLOCK):
+            to = c + row * line + column * 4
             total = np.int32(0)
-            for k in range(depth):
-                word = words[panel, k, column]
-                for j in range(4):
-                    total += np.int32(rows[first + i, 4 * k + j]) * np.int8(word >> 8 * j)
-            sums[i, column] = total
+            for k in range(count * SIDE):
+                tile, word = divmod(k, SIDE)
+                x = number(like, a + row * pitch + offsets[tile] + word * 4)
+                w = number(like, b + k * line + column * 4)
+                for shift in range(0, 32, 8):
+                    total += np.int32((x >> shift) & 255) * np.int8(w >> shift)
+            put_number(like, to, np.int32(total))
+
+
+@jit
+def _finish(c, block, panel, targets, columns, packed, remaining):
+    """Finish the sums of a block of rows and a panel."""
+    (
+        apart, y, residual, kind_y, kind_residual, zero, scale, low, high, inverse, zero_y, least,
+        most,
+    ) = packed  # fmt: skip
+    first, places = panel * COLUMNS, address(targets) + block * BLOCK * 8
+    plan = (
+        apart, y + first * (1 if kind_y == BYTES else 4),
+        residual + first * (1 if kind_residual == BYTES else 4), kind_y, kind_residual, zero, scale,
+        low, high, inverse, zero_y, least, most, remaining,
+    )  # fmt: skip
+    of_columns = address(columns) + first * 4
+    if remaining >= COLUMNS:
+        finish(c, BLOCK, places, of_columns, plan)
+    else:
+        finish_narrow(c, BLOCK, places, of_columns, plan)

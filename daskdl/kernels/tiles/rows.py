@@ -1,4 +1,4 @@
-"""Rows of bfloat16 numbers for tiles: round, copy, clear and pair them."""
+"""Rows of bfloat16 numbers for tiles: round, copy, fill and pair them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numba.extending import intrinsic
 from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.bfloat16 import round_row
 from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
-from daskdl.kernels.products.microkernel import address
+from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I32, fetch_line, load, store
+from daskdl.kernels.runtime.llvm import BYTE, I8, I32, fetch_line, lanes_below, load, store
 from daskdl.kernels.tiles.instructions import LINE, SIDE
 
 _NUMBERS = ir.VectorType(ir.FloatType(), SIDE)
@@ -34,21 +34,26 @@ def copy_bytes(context, source, target, count):
         with builder.if_then(builder.icmp_signed("!=", rest, ir.Constant(rest.type, 0))):
             after = builder.sub(count, rest)
             places = [builder.inttoptr(builder.add(a, after), BYTE) for a in (source, target)]
-            cgutils.raw_memcpy(builder, places[1], places[0], rest, 1)
+            if LANES == SIDE:  # a call of memcpy takes longer
+                mask, kind = lanes_below(builder, LINE, rest), ir.VectorType(I8, LINE)
+                store(builder, load(builder, places[0], 0, kind, 1, mask), places[1], 0, 1, mask)
+            else:
+                cgutils.raw_memcpy(builder, places[1], places[0], rest, 1)
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 3), generate
 
 
 @intrinsic
-def clear_bytes(context, target, count):
-    """Write zeros to an address."""
+def fill_bytes(context, target, count, byte):
+    """Write a byte ``count`` times to an address."""
 
     def generate(context, builder, signature, args):
-        cgutils.memset(builder, builder.inttoptr(args[0], BYTE), args[1], 0)
+        byte = builder.trunc(args[2], I8)
+        cgutils.memset(builder, builder.inttoptr(args[0], BYTE), args[1], byte)
         return context.get_dummy_value()
 
-    return types.void(types.intp, types.intp), generate
+    return types.void(types.intp, types.intp, types.intp), generate
 
 
 @intrinsic
@@ -111,7 +116,7 @@ def write_row(x, source, channels, target, pairs):
     else:
         copy_bytes(source, target, 2 * channels)
         if 2 * pairs > channels:
-            clear_bytes(target + 2 * channels, 4 * pairs - 2 * channels)
+            fill_bytes(target + 2 * channels, 4 * pairs - 2 * channels, 0)
 
 
 @jit
@@ -124,12 +129,13 @@ def place_of(phase, sizes, position):
 
 
 @jit
-def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
+def write_positions(x, phases, sizes, first, last, target, pitch, pairs, byte=0):
     """Write the rows of the positions ``first`` to ``last`` of all phases, one after the other.
 
     x (N, H, W, C) is float32, or uint16: bfloat16 numbers; phases and sizes come from
     :class:`~daskdl.kernels.tiles.positions.Positions`. Rows at the target's address are ``pitch``
-    bytes apart; each has ``pairs`` pairs, at least as many as a pixel.
+    bytes apart; each has ``pairs`` pairs, at least as many as a pixel. Positions outside of the
+    images are filled with a byte.
     """
     height, width, channels = x.shape[1:]
     size = channels * x.itemsize
@@ -151,7 +157,7 @@ def write_positions(x, phases, sizes, first, last, target, pitch, pairs):
                 source += sizes[4] * size
                 target += pitch
             for _ in range(end - position - pixels):
-                clear_bytes(target, 4 * pairs)
+                fill_bytes(target, 4 * pairs, byte)
                 target += pitch
             position = end
 

@@ -17,7 +17,7 @@ from daskdl.kernels.runtime.memory import empty, scratch
 from daskdl.kernels.runtime.team import over_range
 from daskdl.kernels.runtime.threads import least_of
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, TILE
-from daskdl.kernels.tiles.rows import clear_bytes, pair_rows
+from daskdl.kernels.tiles.rows import fill_bytes, pair_rows
 
 Array = NDArray[np.float32]
 Panels = NDArray[np.uint32]
@@ -72,7 +72,7 @@ def _pack_by_filter(weight, taps, panels, which, start, stop):
                             place = (row * all_taps + tap) * channels + first
                             round_row(address(weight) + place * 4, count, to, SIDE)
                         else:
-                            clear_bytes(to, LINE)
+                            fill_bytes(to, LINE, 0)
                     turn(panels, address(room), LINE, target)
                     target += TILE
     keep(room)
