@@ -41,6 +41,8 @@ VECTORS = 4 if LANES == 16 else 2
 COLUMNS = VECTORS * LANES
 #: Bytes of a panel's words for one word of A.
 LINE = 4 * COLUMNS * parts_of(way_of(LANES))
+#: Bytes by which prefetches of a panel's words are ahead of the products.
+AHEAD = 4096
 #: 1.5 * 2**23: adding it to a number up to 2**22 rounds the number to an integer.
 ROUNDING = 12582912.0
 #: Kinds of residuals, and of results.
@@ -281,6 +283,8 @@ def _summed(
 
         def summand(k, place, *sums):
             totals = []
+            for offset in range(0, LINE, 64):
+                fetch_line(builder, builder.gep(place, [whole(AHEAD + offset)]))
             right = [
                 [
                     load(builder, place, 4 * (words.lanes * v + COLUMNS * part), words.kind, 4)

@@ -22,6 +22,7 @@ from daskdl.kernels.tiles.instructions import (
     begin_tiles,
     end_tiles,
     multiply_bytes,
+    multiply_cold_bytes,
 )
 
 #: Bytes of panels that a block of rows multiplies in turn: they stay in L2 (2 MB).
@@ -51,7 +52,7 @@ def _sums(rows, words, sums, tiles):
         begin_tiles()
     for side in range(0, 4 * COLUMNS, 2 * LINE):
         b, c = address(words) + side, address(sums) + side
-        _block(sums, offsets, address(rows), 3 * LINE, b, c, tiles)
+        _block(sums, offsets, address(rows), 3 * LINE, b, c, False, tiles)
     if tiles == AMX:
         end_tiles()
     keep(offsets)
@@ -78,14 +79,20 @@ def multiply_rows(
             for panel in range(group, after):
                 b, remaining = address(words) + panel * depth, filters - panel * COLUMNS
                 for side in range(0, 4 * min(COLUMNS, remaining), 2 * LINE):
-                    _block(sums, offsets, rows, pitch, b + side, c + side, tiles)
+                    _block(sums, offsets, rows, pitch, b + side, c + side, block == 0, tiles)
                 _finish(c, block, panel, targets, columns, packed, remaining)
 
 
 @jit
-def _block(like, offsets, a, pitch, b, c, tiles):
+def _block(like, offsets, a, pitch, b, c, cold, tiles):
     """Write the products of tiles to 32 x 32 sums at c, in rows of ``COLUMNS``."""
     count, line = offsets.size, COLUMNS * 4
+    if tiles == AMX and cold:
+        multiply_cold_bytes(
+            address(offsets), count, a, a + SIDE * pitch, pitch, b, b + LINE, SIDE * line, line, c,
+            line, False,
+        )  # fmt: skip
+        return
     if tiles == AMX:
         multiply_bytes(
             address(offsets), count, a, a + SIDE * pitch, pitch, b, b + LINE, SIDE * line, line, c,

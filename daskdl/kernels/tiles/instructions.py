@@ -7,6 +7,7 @@ raise SIGILL. See Intel's Software Developer's Manual, volume 1, chapter 18.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding
@@ -23,6 +24,9 @@ SIDE, LINE = 16, 64
 TILE = SIDE * LINE
 #: Rows and columns of sums that are computed together: 2 x 2 tiles.
 BLOCK = 2 * SIDE
+
+#: Tiles by which prefetches of cold panels are ahead.
+COLD = 4
 
 # Here, not where assembly is generated: a process may compile a caller but take the function with
 # the assembly from the cache.
@@ -80,6 +84,7 @@ def end_tiles(context):
 
 _PRODUCTS = """
     1:
+    FETCHES
     mov ($0), $5
     add $$8, $0
     lea ($6,$5,1), $4
@@ -101,8 +106,10 @@ _PRODUCTS = """
 _PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "~{cc}"])
 
 
-def _product_by(operation: str) -> Any:
+def _product_by(operation: str, ahead: Sequence[int] = ()) -> Any:
     """Return a numba function that multiplies tiles by an instruction.
+
+    At each tile of B it brings the lines ``ahead``, in bytes, of the one at ``left`` to L2.
 
     It adds products of tiles to a block of 32 x 32 sums, or writes them there. ``table`` has
     ``count`` int64, at least one: the offset in bytes of each tile of A from ``upper`` and
@@ -111,7 +118,8 @@ def _product_by(operation: str) -> Any:
     ``b_step`` leads from tile to tile, ``b_line`` from row to row of a tile. ``c`` is the sums'
     address, ``c_step`` leads from row to row.
     """
-    text = _PRODUCTS.replace("OPERATION", operation)
+    fetches = "".join(f"prefetcht1 {offset}($1)\n" for offset in ahead)
+    text = _PRODUCTS.replace("OPERATION", operation).replace("FETCHES", fetches)
 
     @intrinsic
     def multiply(
@@ -140,3 +148,8 @@ def _product_by(operation: str) -> Any:
 multiply_bfloat16 = _product_by("tdpbf16ps")
 #: Four unsigned bytes of A with four signed ones of B, with int32 sums.
 multiply_bytes = _product_by("tdpbusd")
+#: The same for panels of 64 columns that are not in L2 yet.
+multiply_cold_bytes = _product_by(
+    "tdpbusd",
+    [COLD * SIDE * 4 * LINE + 4 * LINE * row + half for row in range(SIDE) for half in (0, LINE)],
+)
