@@ -27,7 +27,7 @@ from daskdl.kernels.tiles.positions import positions_of
 from daskdl.kernels.tiles.rows import write_positions
 
 #: Bytes of rows that are copied together: they stay in L2 (2 MB) with some panels.
-COPIED = 256 << 10
+COPIED = 512 << 10
 #: Where rows come from.
 GATHERED, COPIES = 0, 1
 
@@ -44,8 +44,8 @@ def in_tiles(
     count = len(x) * size[0] * size[1]
     seen = positions_of(x.shape, taps, geometry.stride, size)
     source, between, phases, wide = GATHERED, 0, 1, lines
-    # Positions without a result cost products, gathered rows cost copies.
-    few = (seen.length - count) * filters < count * 4 * SIDE
+    # Positions without a result cost products; gathered rows are many times as long.
+    few = 3 * (seen.length - count) < count
     if few and channels % LINE == 0 and words.shape[1] * 4 == len(taps) * channels:
         count, between, phases = seen.length, seen.high - seen.low, len(seen.phases)
         source, wide = COPIES, channels // LINE
