@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -121,9 +121,9 @@ def _int8(
     from daskdl.quantization import quantize
 
     x, rows = samples
-    qdq, qoperator = (runtime_int8(model, x, form) for form in ("QDQ", "QOperator"))
+    qdq = cache(partial(runtime_int8, model, x, "QDQ"))
     if isinstance(module, Graph):
-        small: Any = read(qdq, network.name).eval()
+        small: Any = read(qdq(), network.name).eval()
     else:
         small = quantize(module, rows, ends=True, tried=0)
     predictors = [Predictor(m, batch_size=batch, threads=threads) for m in (small, module)]
@@ -131,8 +131,10 @@ def _int8(
     change = np.linalg.norm(first - second) / np.linalg.norm(second)
     print(f"{network.name}: results change by {100 * change:.1f} %", flush=True)
     works = _made(network.name, {
-        "onnxruntime": lambda: partial(by_onnxruntime(qdq, threads), x),
-        "onnxruntime, QOperator": lambda: partial(by_onnxruntime(qoperator, threads), x),
+        "onnxruntime": lambda: partial(by_onnxruntime(qdq(), threads), x),
+        "onnxruntime, QOperator": lambda: partial(
+            by_onnxruntime(runtime_int8(model, x, "QOperator"), threads), x
+        ),
         "OpenVINO": lambda: openvino_int8(model, threads, x),
         "PyTorch, x86": lambda: torch_int8(peer, x),
         "ours, float32": lambda: lambda: predictors[1](rows),

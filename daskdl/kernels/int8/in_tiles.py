@@ -28,8 +28,6 @@ from daskdl.kernels.tiles.rows import write_positions
 
 #: Bytes of rows that are copied together: they stay in L2 (2 MB) with some panels.
 COPIED = 512 << 10
-#: Where rows come from.
-GATHERED, COPIES = 0, 1
 
 
 def in_tiles(
@@ -39,35 +37,35 @@ def in_tiles(
 
     ``tiles`` is a way of :mod:`daskdl.kernels.int8.tiles`.
     """
-    words, channels, size, filters = arrays[0], x.shape[3], (plan[4], plan[5]), plan[6]
+    words, channels, size = arrays[0], x.shape[3], (plan[4], plan[5])
     taps, lines = geometry.offsets(), -(-words.shape[1] // SIDE)
     count = len(x) * size[0] * size[1]
     seen = positions_of(x.shape, taps, geometry.stride, size)
-    source, between, phases, wide = GATHERED, 0, 1, lines
+    by_position, between, phases, wide = False, 0, 1, lines
     # Positions without a result cost products; gathered rows are many times as long.
     few = 3 * (seen.length - count) < count
     if few and channels % LINE == 0 and words.shape[1] * 4 == len(taps) * channels:
         count, between, phases = seen.length, seen.high - seen.low, len(seen.phases)
-        source, wide = COPIES, channels // LINE
+        by_position, wide = True, channels // LINE
     # An odd number of cache lines from row to row puts rows in different sets of L1.
     pitch = (wide | 1) * LINE
     length = max(2 * BLOCK, (COPIED // (pitch * phases) - between) // BLOCK * BLOCK)
     parts, length, shares = parts_of(count, length, BLOCK, 2 * BLOCK, len(words))
     rows = length + between
     offsets = np.arange(lines) * LINE
-    if source != GATHERED:
+    if by_position:
         phase, distance = seen.taps.T
         starts = (phase * rows + distance - seen.low) * pitch
         offsets = (starts[:, None] + offsets[:wide]).reshape(-1)
     more = np.array([
-        *plan, length, shares, source, rows, pitch, seen.low, zero, count, tiles
+        *plan, length, shares, by_position, rows, pitch, seen.low, zero, count, tiles
     ], np.int64)  # fmt: skip
-    addresses = len(taps) * length if source == GATHERED else 1
+    addresses = 1 if by_position else len(taps) * length
     table = scratch("int8 table", (threads(), addresses), np.int64)
     places = scratch("int8 places", (threads(), length + BLOCK), np.int64)
     room = scratch("int8 rows", (threads(), phases * rows * pitch), np.uint8)
     sums = scratch("int8 sums", (threads(), BLOCK, COLUMNS), np.int32)
-    pairs = np.empty((1, 1, 1, 1), np.uint16) if source == GATHERED else x.view(np.uint16)
+    pairs = x.view(np.uint16) if by_position else np.empty((1, 1, 1, 1), np.uint16)
     around = np.full(max(channels, words.shape[1] // len(taps) * 4), zero, np.uint8)
     return work_over_range(
         _parts, parts * shares, 1, x.reshape(-1), pairs, seen.phases, seen.sizes, taps, offsets,
@@ -81,7 +79,7 @@ def _parts(
     tables, places, rooms, sums, which, start, stop,
 ):  # fmt: skip
     """Compute parts of the results, or shares of their panels."""
-    length, shares, source, rows, pitch = plan[13], plan[14], plan[15], plan[16], plan[17]
+    length, shares, by_position, rows, pitch = plan[13], plan[14], plan[15], plan[16], plan[17]
     count, tiles = plan[20], plan[21]
     table, targets, room, ready = tables[which], places[which], address(rooms[which]), -1
     packed = (
@@ -95,15 +93,15 @@ def _parts(
         first = part * length
         here = min(length, count - first)
         if part != ready:
-            if source == GATHERED:
-                write_table(x, taps, plan, around, first, here, here, table)
-                gather_rows(table, taps.shape[0], here, words.shape[1] * 4, room, pitch)
-            else:
+            if by_position:
                 begin = first + plan[18]
                 write_positions(
                     pairs, phases, sizes, begin, begin + rows, room, pitch, plan[3] // 4, plan[19]
                 )
-            _write_targets(sizes, plan, source, first, here, targets)
+            else:
+                write_table(x, taps, plan, around, first, here, here, table)
+                gather_rows(table, taps.shape[0], here, words.shape[1] * 4, room, pitch)
+            _write_targets(sizes, plan, by_position, first, here, targets)
             ready = part
         begin = words.shape[0] * share // shares
         end = words.shape[0] * (share + 1) // shares
@@ -117,10 +115,10 @@ def _parts(
 
 
 @jit
-def _write_targets(sizes, plan, source, first, here, targets):
+def _write_targets(sizes, plan, by_position, first, here, targets):
     """Write the numbers of the rows' results, and -1 for rows without one."""
     targets[:] = -1
-    if source == GATHERED:
+    if not by_position:
         for i in range(here):
             targets[i] = (first + i) * plan[6]
         return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
@@ -11,10 +14,20 @@ from daskdl.kernels.products.bfloat16 import round_row
 from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
 from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, I8, I32, fetch_line, lanes_below, load, store
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    I8,
+    I32,
+    all_lanes,
+    fetch_line,
+    lanes_below,
+    load,
+    store,
+    whole,
+)
 from daskdl.kernels.tiles.instructions import LINE, SIDE
 
-_NUMBERS = ir.VectorType(ir.FloatType(), SIDE)
+_NUMBERS, _LINE = ir.VectorType(ir.FloatType(), SIDE), ir.VectorType(I8, LINE)
 #: Bytes by which prefetches are ahead of the numbers that are rounded.
 AHEAD = 2048
 
@@ -25,20 +38,12 @@ def copy_bytes(context, source, target, count):
 
     def generate(context, builder, signature, args):
         source, target, count = args
-        lines = builder.lshr(count, ir.Constant(count.type, 6))
-        with cgutils.for_range(builder, lines) as loop:  # inline: a call per row takes longer
-            offset = builder.mul(loop.index, ir.Constant(count.type, LINE))
+
+        def copy(offset: Any, kind: Any, mask: Any = None) -> None:
             places = [builder.inttoptr(builder.add(a, offset), BYTE) for a in (source, target)]
-            store(builder, load(builder, places[0], 0, _NUMBERS, 1), places[1], 0, 1)
-        rest = builder.and_(count, ir.Constant(count.type, LINE - 1))
-        with builder.if_then(builder.icmp_signed("!=", rest, ir.Constant(rest.type, 0))):
-            after = builder.sub(count, rest)
-            places = [builder.inttoptr(builder.add(a, after), BYTE) for a in (source, target)]
-            if LANES == SIDE:  # a call of memcpy takes longer
-                mask, kind = lanes_below(builder, LINE, rest), ir.VectorType(I8, LINE)
-                store(builder, load(builder, places[0], 0, kind, 1, mask), places[1], 0, 1, mask)
-            else:
-                cgutils.raw_memcpy(builder, places[1], places[0], rest, 1)
+            store(builder, load(builder, places[0], 0, kind, 1, mask), places[1], 0, 1, mask)
+
+        _by_lines(builder, count, copy)
         return context.get_dummy_value()
 
     return types.void(*[types.intp] * 3), generate
@@ -49,11 +54,34 @@ def fill_bytes(context, target, count, byte):
     """Write a byte ``count`` times to an address."""
 
     def generate(context, builder, signature, args):
-        byte = builder.trunc(args[2], I8)
-        cgutils.memset(builder, builder.inttoptr(args[0], BYTE), args[1], byte)
+        target, count, byte = args
+        byte = builder.trunc(byte, I8)
+
+        def fill(offset: Any, kind: Any, mask: Any = None) -> None:
+            value = byte if kind == I8 else all_lanes(builder, kind, byte)
+            store(builder, value, builder.inttoptr(builder.add(target, offset), BYTE), 0, 1, mask)
+
+        _by_lines(builder, count, fill)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp, types.intp), generate
+
+
+def _by_lines(builder: ir.IRBuilder, count: Any, write: Callable[..., None]) -> None:
+    """Generate ``write(offset, kind, mask)`` for each 64 of some bytes, and for those that remain.
+
+    A call of memcpy or memset for each row takes longer.
+    """
+    with cgutils.for_range(builder, builder.lshr(count, whole(6))) as loop:
+        write(builder.mul(loop.index, whole(LINE)), _LINE)
+    rest = builder.and_(count, whole(LINE - 1))
+    after = builder.sub(count, rest)
+    if LANES < SIDE:  # no masks
+        with cgutils.for_range(builder, rest) as loop:
+            write(builder.add(after, loop.index), I8)
+        return
+    with builder.if_then(builder.icmp_signed("!=", rest, whole(0))):
+        write(after, _LINE, lanes_below(builder, LINE, rest))
 
 
 @intrinsic
