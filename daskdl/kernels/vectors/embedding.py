@@ -236,38 +236,46 @@ def side_by_side(*arrays: Array) -> Array:
 
 @dataclass(frozen=True)
 class InTurns:
-    """Alternates numbers of two arrays: ``width`` of each one's last axis from ``first`` on."""
+    """Alternates numbers of two arrays: ``width`` of each one's last axis from ``first`` on.
+
+    The two may also be the halves of one array along its last axis.
+    """
 
     first: int
     width: int
 
-    def __call__(self, a: Array, b: Array) -> Array:
-        """Return (..., 2 width) from arrays (..., C) of one shape and dtype, C-contiguous."""
+    def __call__(self, a: Array, b: Array | None = None) -> Array:
+        """Return (..., 2 width) from arrays (..., C) of one shape and dtype, C-contiguous.
+
+        Without ``b`` they are the halves of ``a`` (..., 2 C).
+        """
         y = empty((*a.shape[:-1], 2 * self.width), a.dtype)
         if y.size:
             self.work_of(y, a, b)()
         return y
 
-    def work_of(self, y: Array, a: Array, b: Array) -> Callable[[], object]:
+    def work_of(self, y: Array, a: Array, b: Array | None = None) -> Callable[[], object]:
         """Return a function without arguments that writes a call's result to ``y``.
 
         It is bound to its arrays and threads. ``y`` is C-contiguous and not empty.
         """
-        rows = [x.reshape(-1, x.shape[-1]) for x in (a, b, y)]
+        second = self.first + (a.shape[-1] // 2 if b is None else 0)
+        rows = [x.reshape(-1, x.shape[-1]) for x in (a, a if b is None else b, y)]
         least = grain.least(grain.STREAM, 2 * self.width)
-        return work_over_range(_take_turns, len(rows[0]), least, *rows, self.first)
+        return work_over_range(_take_turns, len(rows[0]), least, *rows, self.first, second)
 
 
 @jit
-def _take_turns(a, b, y, first, which, start, stop):
+def _take_turns(a, b, y, first, second, which, start, stop):
     """Write the rows ``start`` to ``stop``."""
     wide, width = a.shape[1], y.shape[1] // 2
     ones, others, to = a.reshape(-1), b.reshape(-1), y.reshape(-1)
     for r in range(start, stop):
         at, begin = np.uintp(r * wide + first), np.uintp(2 * r * width)
+        other = np.uintp(r * wide + second)
         for c in range(width):
             to[begin + np.uintp(2 * c)] = ones[at + np.uintp(c)]
-            to[begin + np.uintp(2 * c + 1)] = others[at + np.uintp(c)]
+            to[begin + np.uintp(2 * c + 1)] = others[other + np.uintp(c)]
 
 
 @jit

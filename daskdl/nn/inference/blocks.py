@@ -27,8 +27,9 @@ class Source(NamedTuple):
 class Parts(NamedTuple):
     """C-contiguous (..., C), floats or bytes, whose channels a result joins, and how it joins them.
 
-    ``how`` is "side by side". For two arrays of one shape it may also be "in groups", with an axis
-    for the two and one for their channels, or "in turns", where channels of both alternate.
+    ``how`` is "side by side". For two arrays of one shape, or the halves of one array of bytes, it
+    may also be "in groups", with an axis for the two and one for their channels, or "in turns",
+    where channels of both alternate.
     """
 
     arrays: tuple[Array | Rounded, ...]

@@ -18,7 +18,7 @@ import numpy as np
 from daskdl import ops
 from daskdl.kernels.vectors.embedding import InTurns, side_by_side
 from daskdl.nn.inference.blocks import Parts, floats_of
-from daskdl.nn.inference.pending import Joined, Pending, Rounded
+from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept
 from daskdl.nn.inference.program import memory_order
 from daskdl.nn.inference.rules import as_bytes, extension
 from daskdl.nn.inference.running import Pass, array_of, rule
@@ -60,8 +60,12 @@ def _numbers(value: Any) -> tuple[tuple[Array | Rounded, ...], tuple[int, ...] |
 
 @rule(ops.reshape)
 def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
-    """Reshape pixels, split the channels of a pair into two axes, or join shuffled channels."""
+    """Reshape bytes or pixels, split channels into two axes, or join shuffled channels."""
     parts = parts_of(x)
+    if parts is None and isinstance(x, Pending) and x.rounded is not None:
+        if x.axes is None:
+            return kept(x.rounded.reshape(*shape), extension(run), None)
+        parts = Parts((x.rounded,))
     if parts is None or -1 in shape:
         return None
     if parts.how == "side by side" and x.axes is None and tuple(shape[-1:]) == x.shape[-1:]:
@@ -69,10 +73,11 @@ def reshape(run: Pass, x: Any, *, shape: Sequence[int]) -> Any:
             return None  # the operation raises the error
         arrays = tuple(a.reshape(*shape[:-1], a.shape[-1]) for a in parts.arrays)
         return waiting(run, parts._replace(arrays=arrays), None)
-    a, b = parts.arrays[0], parts.arrays[-1]
-    if len(parts.arrays) != 2 or a.shape != b.shape or len(a.shape) != 4:
+    a, *others = parts.arrays
+    if len(others) > 1 or any(b.shape != a.shape for b in others) or len(a.shape) != 4:
         return None
     images, rows, columns, channels = a.shape
+    channels = channels if others else channels // 2
     state = parts.how, x.axes, tuple(shape)
     if state == ("side by side", FIRST, (images, 2, channels, rows, columns)):
         return waiting(run, parts._replace(how="in groups"), (0, 3, 4, 1, 2))
@@ -114,9 +119,20 @@ def _shuffled(x: Any) -> bool:
 
 
 def _piece(run: Pass, parts: Parts, first: int, end: int) -> Tensor:
-    floats = [floats_of(run, array) for array in parts.arrays]
-    y = run.call(InTurns(first // 2, (end - first) // 2), *floats)
+    y = _in_turns(run, parts, first // 2, (end - first) // 2)
+    if isinstance(y, Rounded):
+        return kept(y, extension(run), FIRST)
     return Tensor(y.transpose(FIRST))
+
+
+def _in_turns(run: Pass, parts: Parts, first: int, width: int) -> Array | Rounded:
+    """Return alternating channels, ``width`` of each half from ``first`` on."""
+    one, in_turns = parts.arrays[0], InTurns(first, width)
+    if len(parts.arrays) == 1 and isinstance(one, Rounded):
+        return one._replace(bytes=run.call(in_turns, one.bytes))
+    floats = [floats_of(run, array) for array in parts.arrays]
+    y: Array = run.call(in_turns, *floats)
+    return y
 
 
 def parts_of(x: Any) -> Parts | None:
@@ -136,15 +152,18 @@ def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
         bytes_of_y = as_bytes(run, arrays, joined) if how == "side by side" else None
         if bytes_of_y is not None:
             return bytes_of_y
-        floats = [floats_of(run, array) for array in arrays]
         if how == "in turns":
-            y: Array = run.call(InTurns(0, channels // 2), *floats)
-        else:
-            y = run.call(side_by_side, *floats).reshape(shape)
+            return extend(_in_turns(run, parts, 0, channels // 2), joined)
+        if len(arrays) == 1:
+            return extend(arrays[0].reshape(*shape), joined)
+        floats = [floats_of(run, array) for array in arrays]
+        y: Array = run.call(side_by_side, *floats).reshape(shape)
         return extend(y, joined)
 
     groups = (2, channels // 2) if how == "in groups" else (channels,)
     shape = (*arrays[0].shape[:-1], *groups)
     pending = Pending(compute, extend, shape, np.float32, axes=axes)
-    pending.source, pending.gives_bytes = parts, how == "side by side"
+    pending.source, pending.gives_bytes = parts, True
+    if len(arrays) == 1 and isinstance(arrays[0], Rounded):
+        pending.round(arrays[0].scale)
     return pending

@@ -56,8 +56,7 @@ def _pending_maxima(run: Pass, x: Pending, windows: Windows) -> Pending:
         into = joined.into
         if into is not None and joined._replace(into=None).bare:
             x.round(into)
-        y = _maxima(run, x.numbers, windows)
-        return y.bytes if isinstance(y, Rounded) and y.scale == into else extend(y, joined)
+        return extend(_maxima(run, x.numbers, windows), joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
     pooled = Pending(compute, extend, shape, np.float32)

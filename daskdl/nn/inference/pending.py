@@ -268,6 +268,7 @@ class Pending(Tensor):
 
 def kept(rounded: Rounded, extend: Extend, axes: tuple[int, ...] | None) -> Pending:
     """Return a result that is computed and kept as bytes."""
+    axes = None if axes == tuple(range(len(rounded.shape))) else axes
     y = Pending(_computed, extend, rounded.shape, np.float32, axes=axes)
     y._compute, y._rounded, y.gives_bytes = None, rounded, True
     return y

@@ -211,6 +211,8 @@ def extension(run: Pass) -> Extend:
 def _of_bytes(run: Pass, x: Rounded, joined: Joined) -> Array | None:
     """Return bytes with joined steps, in one pass; None if no kernel does the steps."""
     norm, bias, residual, low, high, into = joined
+    if into == x.scale and joined._replace(into=None).bare:
+        return x.bytes
     if norm is None and bias is None and isinstance(residual, Rounded):
         y: Array = run.call(summed, *x, *residual, low, high, into)
         return y

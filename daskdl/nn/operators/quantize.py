@@ -15,6 +15,7 @@ import numpy as np
 from daskdl import ops
 from daskdl.errors import SettingsError
 from daskdl.kernels.products.matmul import matmul
+from daskdl.nn.inference.pending import Pending
 from daskdl.nn.operators.convolution import conv, windows
 from daskdl.nn.operators.shapes import dtype_of
 from daskdl.nn.operators.table import (
@@ -230,9 +231,10 @@ def dynamic_matmul(
 
 def int8_round(call: Call, x: Value) -> Value:
     """Round x to the numbers of bytes: QuantizeLinear, then DequantizeLinear."""
-    return elementwise(
-        ops.fake_quantize, x, of_x=call.get("of_x"), alone=bool(call.get("alone", 0))
-    )
+    settings = {"of_x": call.get("of_x"), "alone": bool(call.get("alone", 0))}
+    if isinstance(x, Pending):  # which may have bytes
+        return ops.fake_quantize(x, **settings)
+    return elementwise(ops.fake_quantize, x, **settings)
 
 
 def int8_conv(call: Call, x: Value, words: Value, scale: Value, bias: Value = None) -> Value:

@@ -12,8 +12,8 @@ from daskdl.nn.inference import Inference
 from daskdl.nn.quantized import int8_of
 from daskdl.tensor import no_grad
 from tests.daskdl.nn.inference.networks import settled
+from tests.daskdl.nn.inference.test_channels import FIRST, LAST, shuffle
 
-FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)
 ONE, OTHER, INTO = (
     Scale(float(np.float32(s)), z) for s, z in ((0.021, 90), (0.05, 128), (0.03, 77))
 )
@@ -64,14 +64,33 @@ def _pooled(m, a, b):
     return m.last(rounded(ops.relu(m.norm(pooled)))), m.last(rounded(pooled))
 
 
+def _shuffled(m, a, b):
+    """Channels are shuffled as in ShuffleNet, and read whole, split, and joined again."""
+    planes = (ops.transpose(x, axes=FIRST) for x in (a, b))
+    mixed = shuffle(rounded(ops.concatenate(*planes, axis=1), OTHER))
+    left, right = ops.split(mixed, sizes=(6, 10), axis=1)
+    again = shuffle(rounded(ops.concatenate(rounded(right, OTHER), left, axis=1), ONE))
+    whole = (ops.transpose(rounded(x), axes=LAST) for x in (mixed, again))
+    return tuple(m.last(x) for x in whole)
+
+
+def _reshaped(m, a, b):
+    joined = rounded(ops.concatenate(a, b), OTHER)
+    n, rows, columns, channels = joined.shape
+    return m.last(rounded(ops.reshape(joined, shape=(n, rows * columns, channels))))
+
+
 def _summed(m, a, b):
     c = rounded(ops.relu(a + b), OTHER)
     return m.last(rounded(ops.concatenate(c, a)))
 
 
-@pytest.mark.parametrize(
-    "use", [_joined, _joined_in_planes, _joined_of_joined, _normed, _pooled, _summed]
-)
+USES = [
+    _joined, _joined_in_planes, _joined_of_joined, _normed, _pooled, _shuffled, _reshaped, _summed
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("use", USES)
 def test_bits_are_those_of_the_operations(use):
     model = settled(Network(use)).eval()
     x = np.random.default_rng(0).normal(size=(2, 9, 7, 3)).astype(np.float32)
@@ -86,4 +105,4 @@ def test_bits_are_those_of_the_operations(use):
         (program,) = inference._programs.values()
         names = [getattr(s.function, "__name__", type(s.function).__name__) for s in program.steps]
         assert names.count("to_bytes") == 1, names  # the input
-        assert not {"to_floats", "side_by_side", "_normalise"} & set(names)
+        assert not {"to_floats", "side_by_side", "_normalise", "_plain"} & set(names)
