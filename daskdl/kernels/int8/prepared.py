@@ -14,7 +14,7 @@ from daskdl.kernels.int8.block import COLUMNS
 from daskdl.kernels.int8.product import End, Panels, work_of
 from daskdl.kernels.int8.scale import LARGEST, Scale
 from daskdl.kernels.products.microkernel import LANES
-from daskdl.kernels.runtime.memory import block_of, empty
+from daskdl.kernels.runtime.memory import aligned, empty
 from daskdl.kernels.tiles.instructions import SIDE
 
 Floats = NDArray[np.float32]
@@ -68,11 +68,9 @@ def panels_of(
     words = flat.reshape(cut * panels, COLUMNS, -1, 4).transpose(0, 2, 1, 3)
     if parts_of(way or way_of(LANES)) == 2:  # shorts: even numbers of all columns, then odd ones
         words = np.stack([words[..., ::2], words[..., 1::2]], 2).astype(np.int16)
-    # AMX's last tile may reach beyond the last panel, where A is zero. A row of a tile that spans
-    # two lines of the cache takes twice as long to load.
+    # AMX's last tile may reach beyond the last panel, where A is zero.
     rows, depth = words.shape[:2]
-    width = words[0, 0].nbytes
-    memory = block_of((rows * depth + SIDE) * width).view(np.int32).reshape(-1, width // 4)
+    memory = aligned((rows * depth + SIDE, words[0, 0].nbytes // 4), np.int32)
     memory[-SIDE:] = 0
     lines = memory[:-SIDE].reshape(rows, depth, -1)
     lines[:] = np.ascontiguousarray(words).view(np.int32).reshape(lines.shape)

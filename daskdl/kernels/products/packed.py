@@ -33,6 +33,7 @@ from daskdl.kernels.products.microkernel import (
 from daskdl.kernels.products.packing import pack_all
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import BYTE, all_lanes, load, repeated, store, whole
+from daskdl.kernels.runtime.memory import aligned
 from daskdl.kernels.tiles.instructions import BLOCK, SIDE, begin_tiles, end_tiles
 from daskdl.kernels.tiles.panels import Tiles, multiply_rows
 from daskdl.kernels.tiles.trusted import usable
@@ -101,9 +102,12 @@ def packed(weight: Array, precision: str = "float32") -> Any:
         return Tiles(packed(filled, "bf16-pairs"), usable())
     if precision == "bf16-pairs":
         panels = bfloat16.columns_of(weight.T) if weight.T.flags.c_contiguous else None
-        return (bfloat16.rows_of(weight) if panels is None else panels)[:, 0].copy()
+        words = (bfloat16.rows_of(weight) if panels is None else panels)[:, 0]
+        copy = aligned(words.shape, words.dtype)
+        copy[...] = words
+        return copy
     depth, width = weight.shape
-    panels = np.empty((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
+    panels = aligned((-(-width // COLUMNS), 1, depth, COLUMNS), weight.dtype)
     turned = weight.T.flags.c_contiguous
     contiguous = np.require(weight.T if turned else weight, requirements=("C", "A", "W"))
     pack_all(contiguous[:, None], np.zeros(1, np.int64), not turned, panels, 0, 0, len(panels))

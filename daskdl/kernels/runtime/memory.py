@@ -21,8 +21,8 @@ ALIGNMENT = 64
 #: Bytes from which a result is larger than a core's share of the caches.
 LARGE = 1 << 24
 
-#: Bytes below which numpy allocates results, since malloc has such memory at hand.
-SMALL = 1 << 20
+#: Bytes below which numpy allocates results: a view takes longer than their alignment saves.
+SMALL = 1 << 12
 
 #: Most bytes of freed results that are kept.
 KEPT = 1 << 30
@@ -60,14 +60,12 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     if planned is not None and planned.size == n_bytes:
         _planned.place = None
         return planned.view(dtype).reshape(shape)
-    if n_bytes < SMALL:
-        return np.empty(shape, dtype)
-    block = _freed.take(n_bytes) if n_bytes >= LARGE else None
+    if n_bytes < LARGE:
+        return np.empty(shape, dtype) if n_bytes < SMALL else aligned(shape, dtype)
+    block = _freed.take(n_bytes)
     if block is None:
         block = np.empty(n_bytes + ALIGNMENT, np.uint8)
     start = -block.ctypes.data % ALIGNMENT
-    if n_bytes < LARGE:
-        return block[start : start + n_bytes].view(dtype).reshape(shape)
     # All views of the result refer to the lease, so it ends with the last view.
     lease = (ctypes.c_char * n_bytes).from_buffer(block.data, start)
     weakref.finalize(lease, _freed.put, block).atexit = False
@@ -89,11 +87,16 @@ def plan(place: NDArray[np.uint8] | None) -> None:
     _planned.place = place
 
 
-def block_of(n_bytes: int) -> NDArray[np.uint8]:
-    """Return ``n_bytes`` bytes of any content, aligned to 64 bytes."""
+def aligned(shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Return an array of any content that begins at a cache line.
+
+    A vector that spans two lines takes twice as long to load or store, and so does a row of a tile.
+    """
+    dtype = np.dtype(dtype)
+    n_bytes = math.prod(shape if isinstance(shape, tuple) else (shape,)) * dtype.itemsize
     block = np.empty(n_bytes + ALIGNMENT, np.uint8)
     start = -block.ctypes.data % ALIGNMENT
-    return block[start : start + n_bytes]
+    return block[start : start + n_bytes].view(dtype).reshape(shape)
 
 
 class _Freed:
@@ -134,11 +137,10 @@ _kept = threading.local()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Return an array of this shape and any content; the same name gets the same memory.
+    """Return an :func:`aligned` array of any content; the same name gets the same memory.
 
-    It begins at a cache line, as vectors across two lines take twice as long to load and store. It
-    is valid until the same thread asks for this name again: use it while a kernel runs, never for a
-    result. It saves the page faults of new memory, one for each 4 kB in every call.
+    It is valid until the same thread asks for this name again: use it while a kernel runs, never
+    for a result. It saves the page faults of new memory, one for each 4 kB in every call.
     """
     none: dict[Any, Array] = {}
     buffer, views = _kept.__dict__.get(name, (None, none))
@@ -151,9 +153,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     if buffer is None or buffer.size < n_bytes:
         _kept.__dict__.pop(name, None)
         buffer = None  # free the old one first
-        block = np.empty(n_bytes + ALIGNMENT, np.uint8)
-        start = -block.ctypes.data % ALIGNMENT
-        buffer = block[start : start + n_bytes]
+        buffer = aligned(n_bytes, np.uint8)
         _kept.__dict__[name] = buffer, views
     array = views[shape, dtype] = buffer[:n_bytes].view(dtype).reshape(shape)
     return array

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from daskdl.kernels.runtime.memory import block_of, empty
+from daskdl.kernels.runtime.memory import aligned, empty
 from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.runtime.threads import threads
 from daskdl.nn.core.state import arrays
@@ -137,7 +137,7 @@ class Inference:
         if room is None or room.size < n_bytes:
             local.layouts, local.room = {}, None  # release the old one first
             del room
-            local.room = block_of(n_bytes)
+            local.room = aligned(n_bytes, np.uint8)
         layout: Layout | None = local.layouts.get(full_key)
         if layout is None:
             layout = local.layouts[full_key] = Layout(local.room)
