@@ -16,7 +16,15 @@ import pytest
 
 from daskdl.kernels.runtime import memory
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.memory import ALIGNMENT, LARGE, SMALL, _Freed, empty, keep_freed
+from daskdl.kernels.runtime.memory import (
+    ALIGNMENT,
+    LARGE,
+    SMALL,
+    _Freed,
+    aligned,
+    empty,
+    keep_freed,
+)
 from daskdl.kernels.runtime.passes import PAST, drain, put, streams
 
 N = LARGE // 4 + 3
@@ -139,7 +147,7 @@ def double(x, y, past):
 @pytest.mark.parametrize("past", [None, True])
 def test_every_element_arrives_and_no_other_changes(n, dtype, past):
     x = np.arange(n, dtype=dtype)
-    whole = empty(SMALL, dtype)
+    whole = aligned(2 * SMALL, dtype)
     whole[...] = -1
     double(x, whole[:n], past)
     np.testing.assert_array_equal(whole[:n], 2 * x)
@@ -149,7 +157,7 @@ def test_every_element_arrives_and_no_other_changes(n, dtype, past):
 def test_whole_vectors_are_written_past_the_caches():
     """LLVM joins the stores only where it finds them legal; one by one they gain nothing."""
     uncached = numba.njit(double.py_func, error_model="numpy")
-    uncached(np.ones(3, "f4"), empty(SMALL, "f4"), True)
+    uncached(np.ones(3, "f4"), aligned(3, "f4"), True)
     (code,) = uncached.inspect_asm().values()
     if "ymm" not in code:
         pytest.skip("a processor without AVX")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from daskdl.kernels.runtime import grain
-from daskdl.kernels.runtime.memory import LARGE, SMALL, empty
+from daskdl.kernels.runtime.memory import LARGE, aligned, empty
 from daskdl.kernels.runtime.passes import PAST
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.vectors import activations
@@ -220,7 +220,7 @@ def test_near_and_past_the_caches_are_the_same(name):
         (getattr(activations, name), (x,)),
         (getattr(activations, f"{name}_back"), (x, x)),
     ):
-        near, past = empty(SMALL, "f4")[:1003], empty(SMALL, "f4")[:1003]
+        near, past = aligned(1003, "f4"), aligned(1003, "f4")
         kernel(*inputs, near, settings, None)
         kernel(*inputs, past, settings, True)
         np.testing.assert_array_equal(near, past)
