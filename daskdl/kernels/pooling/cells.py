@@ -103,27 +103,32 @@ def largest(context, x, y, tags, table, count, channels, source, target):
 
 
 @intrinsic
-def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past):
+def sum_where(context, x, y, tags, table, count, channels, source, target, weight, past, of_x):
     """Write ``weight`` times the sum of x's cells with matching tags to y from ``target`` on.
 
     ``tags`` is an array of unsigned integers of x's shape: a number counts if its tag equals its
     cell's tag in the table. With None, all numbers count. With ``past``, y bypasses the caches; it
-    and its rows of channels have to be aligned to vectors.
+    and its rows of channels have to be aligned to vectors. ``of_x`` is None for floats; bytes stand
+    for ``(byte - of_x[1]) * of_x[0]``.
     """
-    every = isinstance(tags, types.NoneType)
-    signature = types.void(x, y, tags, table, *[types.intp] * 4, x.dtype, types.boolean)
+    every, of_floats = isinstance(tags, types.NoneType), isinstance(of_x, types.NoneType)
+    signature = types.void(x, y, tags, table, *[types.intp] * 4, y.dtype, types.boolean, of_x)
 
     def generate(context, builder, signature, args):
-        _, _, _, _, count, channels, source, target, weight, past = args
+        _, _, _, _, count, channels, source, target, weight, past, of_x = args
         starts = (source, target, None if every else source, whole(0))
         x, y, tags, entries = _rows(context, builder, signature, args, starts)
-        zero = ir.Constant(x.type.pointee, 0.0)
+        zero = ir.Constant(y.type.pointee, 0.0)
 
         def begin(block):
             return [_same(builder, zero)] * block.vectors
 
         def step(sums, cell, tag, block):
             values = _load(builder, x, cell, block)
+            if not of_floats:
+                scale, offset = (_same(builder, builder.extract_value(of_x, i)) for i in (0, 1))
+                floats = [builder.uitofp(value, scale.type) for value in values]
+                values = [builder.fmul(builder.fsub(f, offset), scale) for f in floats]
             if not every:
                 here = _same(builder, builder.trunc(tag, tags.type.pointee))
                 wheres = _load(builder, tags, cell, block)

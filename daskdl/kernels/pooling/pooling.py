@@ -80,19 +80,29 @@ def maxima_gradient(dy: Array, places: Array, windows: Windows, height: int, wid
     return _spread(dy, where, 1, windows, (height, width))
 
 
-def means(x: Array, windows: Windows, count_include_pad: bool) -> Array:
-    """Return the mean of each window of x (N, H, W, C)."""
-    shares = _shares(windows, x.shape[1:3], x.dtype, count_include_pad)
-    return _reduce(x, windows, None, shares)
+def means(
+    x: Array, windows: Windows, count_include_pad: bool, of_x: tuple[float, int] | None = None
+) -> Array:
+    """Return the mean of each window of x (N, H, W, C).
+
+    With (scale, zero) ``of_x``, x has bytes for numbers ``(byte - zero) * scale`` of float32.
+    """
+    kind = x.dtype if of_x is None else np.dtype(np.float32)
+    shares = _shares(windows, x.shape[1:3], kind, count_include_pad)
+    return _reduce(x, windows, None, shares, of_x)
 
 
 def _shape(x: Array, windows: Windows) -> tuple[int, ...]:
     return len(x), *windows.size(*x.shape[1:3]), x.shape[3]
 
 
-def _reduce(x: Array, windows: Windows, places: Array | None, shares: Array | None) -> Array:
-    y, source = empty(_shape(x, windows), x.dtype), flat(x).reshape(x.shape)
-    over_range(_reduced, *_rows(y), source, y, places, shares, windows.bounds)
+def _reduce(
+    x: Array, windows: Windows, places: Array | None, shares: Array | None, of_x: Any = None
+) -> Array:
+    y = empty(_shape(x, windows), x.dtype if shares is None else shares.dtype)
+    numbers = None if of_x is None else (np.float32(of_x[0]), np.float32(of_x[1]))
+    source = flat(x).reshape(x.shape)
+    over_range(_reduced, *_rows(y), source, y, places, shares, windows.bounds, numbers)
     return y
 
 
@@ -105,13 +115,14 @@ def means_gradient(dy: Array, windows: Windows, count_include_pad: bool, x: Arra
     return _spread(flat(dy, x.dtype).reshape(dy.shape), None, share, windows, x.shape[1:3])
 
 
-def global_means(x: Array) -> Array:
-    """Return the means (N, C) of whole images x (N, H, W, C)."""
+def global_means(x: Array, of_x: tuple[float, int] | None = None) -> Array:
+    """Return the means (N, C) of whole images x (N, H, W, C), as :func:`means` does."""
     n, height, width, channels = x.shape
     whole = Windows((height, width), (1, 1))
     if height * width > TOGETHER:  # sums of rows' sums lose less than one long sum
-        x, whole = means(x, Windows((1, width), (1, 1)), True), Windows((height, 1), (1, 1))
-    return means(x, whole, True).reshape(n, channels)
+        x, whole = means(x, Windows((1, width), (1, 1)), True, of_x), Windows((height, 1), (1, 1))
+        of_x = None
+    return means(x, whole, True, of_x).reshape(n, channels)
 
 
 @lru_cache
@@ -159,7 +170,7 @@ def _cells(table, part, kw, width, channels):
 
 
 @jit
-def _reduced(x, y, places, shares, bounds, which, start, stop):
+def _reduced(x, y, places, shares, bounds, of_x, which, start, stop):
     """Compute rows ``start`` to ``stop`` of all images of y: means, or maxima without shares."""
     kh, kw, down, across, top, left = bounds
     _, height, width, channels = x.shape
@@ -180,7 +191,7 @@ def _reduced(x, y, places, shares, bounds, which, start, stop):
                 largest(x, y, places, table, count, channels, source, target)
             else:
                 share = shares[i, j]
-                sum_where(x, y, None, table, count, channels, source, target, share, False)
+                sum_where(x, y, None, table, count, channels, source, target, share, False, of_x)
 
 
 @jit
@@ -210,5 +221,5 @@ def _gradient(dy, dx, places, share, bounds, past, which, start, stop):
                             count += 1
                 source = ((n * rows + i0) * columns + j0) * channels
                 target = (row * width + w - left) * channels
-                sum_where(dy, dx, places, table, count, channels, source, target, share, past)
+                sum_where(dy, dx, places, table, count, channels, source, target, share, past, None)
     drain(True)

@@ -9,7 +9,7 @@ import numpy as np
 from daskdl import ops
 from daskdl.kernels.pooling import pooling
 from daskdl.kernels.pooling.pooling import Windows, maxima_alone
-from daskdl.nn.inference.channels import parts_of, waiting
+from daskdl.nn.inference.channels import FIRST, parts_of, waiting
 from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept, used
 from daskdl.nn.inference.rules import extension
 from daskdl.nn.inference.running import Pass, array_of, rule
@@ -23,10 +23,22 @@ def mean(run: Pass, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     """Compute means of whole images, (N, C, H, W) with channels last in memory."""
     if not keepdims or axis not in ((2, 3), (-2, -1)) or x.ndim != 4 or x.dtype not in FLOATS:
         return None
+    if isinstance(x, Pending) and x.axes == FIRST and x.rounded is not None:
+        return Tensor(run.call(pooling.global_means, *x.rounded)[:, :, None, None])
     images = array_of(x).transpose(0, 2, 3, 1)
     if not images.flags.carray or not images.size:
         return None
     return Tensor(run.call(pooling.global_means, images)[:, :, None, None])
+
+
+@rule(ops.avg_pool2d)
+def avg_pool2d(run: Pass, x: Any, *, count_include_pad: bool = True, **settings: Any) -> Any:
+    """Compute means of bytes."""
+    if not isinstance(x, Pending) or x.axes is not None or x.ndim != 4 or x.rounded is None:
+        return None
+    windows = windows_of("avg_pool2d", x, **settings)
+    numbers, scale = x.rounded
+    return Tensor(run.call(pooling.means, numbers, windows, count_include_pad, scale))
 
 
 @rule(ops.max_pool2d)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from daskdl.kernels.int8.scale import Scale, to_floats
 from daskdl.kernels.pooling import pooling as kernel
 from daskdl.kernels.pooling import regions as bins
 from daskdl.kernels.pooling.cells import largest, sum_where
@@ -121,7 +122,7 @@ def _largest(x, y, tags, table, channels):
 
 @jit
 def _sum(x, y, tags, table, channels, weight, past):
-    sum_where(x, y, tags, table, table.shape[0], channels, channels, 0, weight, past)
+    sum_where(x, y, tags, table, table.shape[0], channels, channels, 0, weight, past, None)
 
 
 def _table(cells, channels, tags):
@@ -182,3 +183,17 @@ def test_past_the_caches():
     x, y = np.ones((3, channels), "f4"), empty(1 << 19, "f4")[:channels]
     _sum(x, y, None, _table([0, 1], channels, [0, 0]), channels, np.float32(3), True)
     np.testing.assert_array_equal(y, 6)
+
+
+@pytest.mark.parametrize("size", [(7, 7), (20, 30)], ids=["one sum", "sums of rows"])
+def test_maxima_and_means_of_bytes_are_those_of_their_numbers(size):
+    scale = Scale(float(np.float32(0.021)), 90)
+    x = np.random.default_rng(0).integers(0, 256, (2, *size, 45), np.uint8)
+    floats, windows = to_floats(x, *scale), Windows((3, 2), (2, 1), (1, 0, 1, 1))
+    largest_bytes = kernel.maxima_alone(x, windows)
+    expected = kernel.maxima_alone(floats, windows)
+    np.testing.assert_array_equal(to_floats(largest_bytes, *scale), expected)
+    for with_pad in (False, True):
+        expected = kernel.means(floats, windows, with_pad)
+        np.testing.assert_array_equal(kernel.means(x, windows, with_pad, scale), expected)
+    np.testing.assert_array_equal(kernel.global_means(x, scale), kernel.global_means(floats))

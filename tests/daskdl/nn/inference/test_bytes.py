@@ -80,13 +80,19 @@ def _reshaped(m, a, b):
     return m.last(rounded(ops.reshape(joined, shape=(n, rows * columns, channels))))
 
 
+def _averaged(m, a, b):
+    joined = rounded(ops.concatenate(a, b), OTHER)
+    return ops.avg_pool2d(joined, kernel_size=(2, 3), stride=(2, 2), pad=(1, 0, 1, 1))
+
+
 def _summed(m, a, b):
     c = rounded(ops.relu(a + b), OTHER)
     return m.last(rounded(ops.concatenate(c, a)))
 
 
 USES = [
-    _joined, _joined_in_planes, _joined_of_joined, _normed, _pooled, _shuffled, _reshaped, _summed
+    _averaged, _joined, _joined_in_planes, _joined_of_joined, _normed, _pooled, _reshaped,
+    _shuffled, _summed,
 ]  # fmt: skip
 
 
