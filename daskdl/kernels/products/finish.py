@@ -142,7 +142,7 @@ def finish_of(
     y: Array, bias: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf
 ) -> Finish:
     """Return the end of sums that are written to ``y``."""
-    return Finish(bias, y if residual is None else residual, np.array((low, high), y.dtype))
+    return Finish(bias, y if residual is None else residual, np.array((low, high), bias.dtype))
 
 
 class Prepared(ABC):

@@ -11,18 +11,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.kernels.products.finish import Finish, write_finished
-from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
+from daskdl.kernels.products.finish import Finish
+from daskdl.kernels.products.microkernel import address, keep
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import BYTE, load, whole
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.tiles.finish import finish_block, finish_part
 from daskdl.kernels.tiles.instructions import (
     BLOCK,
     LINE,
@@ -46,6 +43,8 @@ PANELS = 640 << 10
 #: Most tiles of summands of a sum that is computed in one go; else tiles of a part, so that a
 #: panel's part stays in L1.
 WHOLE, PART = 32, 16
+#: Bytes of a block of sums.
+SUMS = BLOCK * BLOCK * 4
 
 
 class Target(NamedTuple):
@@ -84,17 +83,24 @@ def work_of(
     shares = max(1, min(len(panels), threads())) if parts < threads() else 1
     rows = length + around
     room = scratch("tile rows", (threads(), phases * rows * pitch), np.uint8)
-    sums = scratch("tile sums", (threads(), length, BLOCK), np.float32)
+    sums = scratch("tile sums", (threads(), max(length, 2 * BLOCK), BLOCK), np.float32)
     phase, distance = taps.T
     seen = (phase * rows + distance - positions.low) * pitch
     # Bytes from a position's row to each of its tiles' rows, in the order of sums.
     table = (seen[:, None] + np.arange(lines) * LINE).reshape(-1)
     plan = length, rows, positions.low, pitch, lines * SIDE, shares
     grid = (0, 0, 1, 1) if target is None else (*target.first, *target.step)
+    shape = *y.shape[1:], y.itemsize, finish.residual is not y
+    # One compiled function serves results of both kinds.
+    finish = finish._replace(residual=_bytes(finish.residual))
     return work_over_range(
         _parts, parts * shares, 1, x, panels, positions.phases, positions.sizes, table,
-        np.array([*plan, *grid], np.int64), y, finish, room, sums, usable(),
+        np.array([*plan, *grid, *shape], np.int64), _bytes(y), finish, room, sums, usable(),
     )  # fmt: skip
+
+
+def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
+    return array.reshape(-1).view(np.uint8)
 
 
 @jit
@@ -102,7 +108,7 @@ def _parts(x, panels, phases, sizes, table, plan, y, finish, room, sums, amx, wh
     """Compute parts of the positions, or shares of their panels."""
     length, rows, low, pitch, pairs, shares = plan[0], plan[1], plan[2], plan[3], plan[4], plan[5]
     rounded, ready = room[which], -1
-    places = np.empty(length, np.int64)
+    places = np.empty(length + BLOCK, np.int64)  # and those of the next part's first block
     if amx:
         begin_tiles()
     for item in range(start, stop):
@@ -111,13 +117,13 @@ def _parts(x, panels, phases, sizes, table, plan, y, finish, room, sums, amx, wh
         if part != ready:
             begin = first + low
             write_positions(x, phases, sizes, begin, begin + rows, address(rounded), pitch, pairs)
-            _write_places(sizes, plan, y, first, places)
+            _write_places(sizes, plan, first, places)
             ready = part
         begin = panels.shape[0] * share // shares
         end = panels.shape[0] * (share + 1) // shares
         count = min(length, sizes[7] - first)
         _multiply(
-            address(rounded), pitch, table, panels, begin, end, y, places, count, finish,
+            address(rounded), pitch, table, panels, begin, end, y, plan[10:], places, count, finish,
             sums[which], amx,
         )  # fmt: skip
     if amx:
@@ -126,32 +132,39 @@ def _parts(x, panels, phases, sizes, table, plan, y, finish, room, sums, amx, wh
 
 
 @jit
-def _write_places(sizes, plan, y, first, places):
-    """Write the address of each position's result from ``first`` on, or 0 for no result."""
-    rows, columns, filters = y.shape[1:]
+def _write_places(sizes, plan, first, places):
+    """Write the place in y of each position's first number from ``first`` on, or -1 for none."""
+    rows, columns, filters = plan[10], plan[11], plan[12]
     for i in range(places.size):
         line, column = divmod(first + i, sizes[2])
         image, row = divmod(line, sizes[1])
         place = (image * rows + plan[6] + row * plan[8]) * columns + plan[7] + column * plan[9]
         wanted = (row < sizes[5]) & (column < sizes[6]) & (image < sizes[0])
-        places[i] = address(y) + place * filters * 4 if wanted else 0
+        places[i] = place * filters if wanted else -1
 
 
 @jit
-def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, finish, sums, amx):
-    """Multiply ``count`` rows with the panels ``begin`` to ``end``, and write the results."""
+def _multiply(rounded, pitch, table, panels, begin, end, y, shape, places, count, finish, sums, amx):
+    """Multiply ``count`` rows with the panels ``begin`` to ``end``; write the results.
+
+    A block is finished after the next one is multiplied, so that the processor does both at a time.
+    """
     tiles, blocks = table.size, -(-count // BLOCK)
     from_b, step = address(panels), 2 * TILE * tiles
+    before, behind, turn = -1, 0, 0
     if tiles <= WHOLE:
         together = max(1, PANELS // step)
         for group in range(begin, end, together):
             for block in range(blocks):
                 a = rounded + block * BLOCK * pitch
                 for panel in range(group, min(group + together, end)):
-                    b = from_b + panel * step
-                    _fetch(places, block + 1, panel - begin, end - begin, y, finish)
-                    _block(table, 0, tiles, a, pitch, b, address(sums), False, amx)
-                    _finish(address(sums), places, block, panel, y, finish)
+                    b, c = from_b + panel * step, address(sums) + turn * SUMS
+                    _block(table, 0, tiles, a, pitch, b, c, False, amx)
+                    turn = 1 - turn
+                    if before >= 0:
+                        _finish(address(sums) + turn * SUMS, places, count, before, behind, y, shape, finish)
+                    before, behind = block, panel
+        _finish(address(sums) + (1 - turn) * SUMS, places, count, before, behind, y, shape, finish)
         return
     parts = -(-tiles // PART)
     for panel in range(begin, end):
@@ -159,10 +172,13 @@ def _multiply(rounded, pitch, table, panels, begin, end, y, places, count, finis
             here, after = tiles * part // parts, tiles * (part + 1) // parts
             b = from_b + panel * step + here * 2 * TILE
             for block in range(blocks):
-                a, c = rounded + block * BLOCK * pitch, address(sums) + block * BLOCK * BLOCK * 4
+                a, c = rounded + block * BLOCK * pitch, address(sums) + block * SUMS
                 _block(table, here, after - here, a, pitch, b, c, part > 0, amx)
-                if after == tiles:
-                    _finish(c, places, block, panel, y, finish)
+                if after == tiles and block:
+                    _finish(c - SUMS, places, count, block - 1, panel, y, shape, finish)
+        _finish(
+            address(sums) + (blocks - 1) * SUMS, places, count, blocks - 1, panel, y, shape, finish
+        )  # fmt: skip
 
 
 @jit
@@ -176,60 +192,15 @@ def _block(table, first, count, a, pitch, b, c, add, amx):
 
 
 @jit
-def _fetch(places, block, panel, panels, y, finish):
-    """Prefetch a panel's share of a block's results and residuals to L2.
-
-    Otherwise a store to a missing line would wait until the line is read.
-    """
-    size, residual = y.shape[3] * 4, address(finish[1]) - address(y)
-    first, count = block * BLOCK, min(BLOCK, places.size - block * BLOCK)
-    for row in range(first + count * panel // panels, first + count * (panel + 1) // panels):
-        if places[row]:
-            fetch_all(places[row], size)
-            if residual:
-                fetch_all(places[row] + residual, size)
-
-
-@jit
-def _finish(c, places, block, panel, y, finish):
+def _finish(c, places, count, block, panel, y, shape, finish):
     """Finish 32 x 32 sums and write them to their rows of results."""
-    offset = panel * BLOCK * 4
-    remaining = y.shape[3] - panel * BLOCK
-    bias, residual = address(finish[0]) + offset, address(finish[1]) - address(y)
-    low, high = finish[2][0], finish[2][1]
-    for row in range(block * BLOCK, min((block + 1) * BLOCK, places.size)):
-        if places[row]:
-            to = places[row] + offset
-            if remaining >= BLOCK:
-                _finish_row(c, to, bias, residual, low, high)
-            else:
-                _finish_part(c, to, bias, residual, low, high, remaining)
-        c += BLOCK * 4
-
-
-def _row(narrow: bool) -> Any:
-    """Return a generator of the end of a row of 32 sums, or fewer if the panel is ``narrow``."""
-
-    def generate(context, builder, signature, args):
-        kind = ir.VectorType(ir.FloatType(), LANES)
-        source, target = (builder.inttoptr(place, BYTE) for place in args[:2])
-        width, offsets = 4 * LANES, range(0, 4 * BLOCK, 4 * LANES)
-        totals = [load(builder, source, offset, kind, 4) for offset in offsets]
-        places = [(builder.gep(target, [whole(offset)]), whole(offset)) for offset in offsets]
-        write_finished(builder, totals, places, args[2:6], args[6] if narrow else None, width)
-        return context.get_dummy_value()
-
-    return generate
-
-
-_NUMBERS = *[types.intp] * 4, types.float32, types.float32
-
-
-@intrinsic
-def _finish_row(context, source, target, bias, residual, low, high):
-    return types.void(*_NUMBERS), _row(False)
-
-
-@intrinsic
-def _finish_part(context, source, target, bias, residual, low, high, columns):
-    return types.void(*_NUMBERS, types.intp), _row(True)
+    first, shift = block * BLOCK, panel * BLOCK
+    remaining, half = shape[2] - shift, shape[3] == 2
+    numbers = (
+        c, address(places) + first * 8, min(BLOCK, count - first), shift, address(y),
+        address(finish[1]) if shape[4] else 0, address(finish[0]), finish[2][0], finish[2][1], half,
+    )  # fmt: skip
+    if remaining >= BLOCK:
+        finish_block(*numbers)
+    else:
+        finish_part(*numbers, remaining)
