@@ -69,7 +69,8 @@ def maxima(x: Array, windows: Windows) -> tuple[Array, Array]:
 def maxima_alone(x: Array, windows: Windows) -> Array:
     """Return the largest number of each window as :func:`maxima` does, without its place.
 
-    ``x`` may be bytes, whose numbers grow with them.
+    ``x`` may be bytes, whose numbers grow with them, or bfloat16 numbers, uint16, from +0 to
+    infinity and NaN, which do so too.
     """
     return _reduce(x, windows, None, None)
 

@@ -161,17 +161,21 @@ class Prepared(ABC):
 
     def work_of(
         self, y: Array, x: Array, residual: Array | None = None, low: float = -np.inf,
-        high: float = np.inf,
+        high: float = np.inf, half: bool = False,
     ) -> Callable[[], object]:  # fmt: skip
         """Return a function that writes a call's result to ``y``, C-contiguous and not empty."""
         return self.finishing(y, x, finish_of(y, self.bias, residual, low, high))
 
-    def __call__(self, x: Array, *end: Any) -> Array:
-        """Return ``min(max(product + bias + residual, low), high)``; for the end see `work_of`.
+    def __call__(
+        self, x: Array, residual: Array | None = None, low: float = -np.inf, high: float = np.inf,
+        half: bool = False,
+    ) -> Array:  # fmt: skip
+        """Return ``min(max(product + bias + residual, low), high)``, in bfloat16 if ``half``.
 
-        Arrays are aligned and C-contiguous, except images of a convolution with ``any_order``.
+        Arrays are aligned and C-contiguous, except images of a convolution with ``any_order``. With
+        "bf16-tiles", x may be bfloat16 numbers, uint16, and the result may be such.
         """
-        y = empty(self.shape_of(x), x.dtype)
+        y = empty(self.shape_of(x), np.uint16 if half else self.bias.dtype)
         if y.size:
-            self.finishing(y, x, finish_of(y, self.bias, *end))()
+            self.work_of(y, x, residual, low, high)()
         return y

@@ -90,7 +90,7 @@ def work_of(
     table = (seen[:, None] + np.arange(lines) * LINE).reshape(-1)
     plan = length, rows, positions.low, pitch, lines * SIDE, shares
     grid = (0, 0, 1, 1) if target is None else (*target.first, *target.step)
-    shape = *y.shape[1:], y.itemsize, finish.residual is not y
+    shape = *y.shape[1:], y.itemsize, finish.residual.ctypes.data != y.ctypes.data
     # One compiled function serves results of both kinds.
     finish = finish._replace(residual=_bytes(finish.residual))
     return work_over_range(

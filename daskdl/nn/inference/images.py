@@ -10,7 +10,7 @@ from daskdl import ops
 from daskdl.kernels.pooling import pooling
 from daskdl.kernels.pooling.pooling import Windows, maxima_alone
 from daskdl.nn.inference.channels import FIRST, parts_of, waiting
-from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept, used
+from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept, used, used_half
 from daskdl.nn.inference.rules import extension
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
@@ -52,27 +52,35 @@ def max_pool2d(run: Pass, x: Any, **settings: Any) -> Any:
     if parts is not None and parts.how == "side by side" and x.axes is None:  # each by itself
         pooled = tuple(_maxima(run, part, windows) for part in parts.arrays)
         return waiting(run, parts._replace(arrays=pooled), None)
-    if isinstance(x, Pending) and x.gives_bytes and x.axes is None:
-        return _pending_maxima(run, used(x), windows)
+    if isinstance(x, Pending) and (x.gives_bytes or _in_order(x)) and x.axes is None:
+        return _pending_maxima(run, x, windows)
     return Tensor(run.call(maxima_alone, run.contiguous(x), windows))
 
 
+def _in_order(x: Pending) -> bool:
+    """Return whether x gives bfloat16 numbers in the order of their bits: +0 to infinity, NaN."""
+    return x.gives_half and x.joined.low >= 0 and x.joined.residual is None  # that may be -0
+
+
 def _pending_maxima(run: Pass, x: Pending, windows: Windows) -> Pending:
-    """Return maxima; if bytes are wanted, they are maxima of bytes."""
-    extend = extension(run)
+    """Return maxima; if bytes or bfloat16 numbers are wanted, they are maxima of such."""
+    extend, half = extension(run), _in_order(x)
+    used_half(x) if half else used(x)
     if x.rounded is not None:
         bytes_of_y = run.call(maxima_alone, x.rounded.bytes, windows)
         return kept(x.rounded._replace(bytes=bytes_of_y), extend, None)
 
     def compute(joined: Joined) -> Array:
         into = joined.into
+        if joined.half and joined.bare and (numbers := x.half) is not None:
+            return run.call(maxima_alone, numbers, windows)
         if into is not None and joined._replace(into=None).bare:
             x.round(into)
         return extend(_maxima(run, x.numbers, windows), joined)
 
     shape = len(x), *windows.size(*x.shape[1:3]), x.shape[3]
     pooled = Pending(compute, extend, shape, np.float32)
-    pooled.gives_bytes = True
+    pooled.gives_bytes, pooled.gives_half = x.gives_bytes, half
     return pooled
 
 

@@ -51,6 +51,7 @@ class Joined(NamedTuple):
     low: float = -np.inf
     high: float = np.inf
     into: Scale | None = None  # scale of the bytes, if the result becomes bytes
+    half: bool = False  # whether the result becomes bfloat16 numbers
 
     @property
     def limited(self) -> bool:
@@ -83,14 +84,16 @@ class Pending(Tensor):
     computed from its numbers.
 
     ``compute`` takes the ``joined`` steps and returns the array of ``shape`` in memory's order,
-    channels last; it is called at most once. ``extend`` adds steps to a computed array. The tensor
+    channels last; it is called once, or twice if a reader that rounds the numbers to bfloat16 is
+    computed before one that does not. ``extend`` adds steps to a computed array. The tensor
     shows the axes of its memory in the order ``axes``. ``origin`` is the same result with another
     order of axes, computed once for both; ``before`` is the result that this one replaces.
     """
 
     __slots__ = (
-        "_array", "_before", "_compute", "_extend", "_into", "_kind", "_origin", "_rounded",
-        "_uses", "axes", "gives_bytes", "joined", "memory_shape", "source", "takes_bias",
+        "_array", "_before", "_compute", "_extend", "_half", "_into", "_kind", "_origin",
+        "_rounded", "_rounding", "_uses", "axes", "gives_bytes", "gives_half", "joined",
+        "memory_shape", "source", "takes_bias",
     )  # fmt: skip
 
     def __init__(
@@ -109,10 +112,13 @@ class Pending(Tensor):
         self._array: Array | None = None
         self._into: Scale | None = None
         self._rounded: Rounded | None = None
+        self._half: Array | None = None
+        self._rounding = 0  # uses by readers that round the numbers to bfloat16
         self._kind = np.dtype(dtype)
         self.memory_shape, self.joined, self.axes = shape, joined, axes
         self.takes_bias = False  # whether a vector may join as Joined.bias
         self.gives_bytes = False  # whether Joined.into, and residuals of bytes, may join
+        self.gives_half = False  # whether Joined.half may join
         self.source: Any = None  # the parts that it is made of, if rules need them
         self.grad, self.requires_grad, self._node, self._slot = None, False, None, 0
 
@@ -181,6 +187,31 @@ class Pending(Tensor):
         if self._into is not None:
             self._work()
         return self._rounded
+
+    def use_half(self) -> Pending:
+        """Note one more use, by a reader that rounds the numbers to bfloat16; return the result."""
+        (self if self._origin is None else self._origin)._rounding += 1
+        return self.use()
+
+    @property
+    def half(self) -> Array | None:
+        """The numbers in bfloat16, in the memory's order; None if some reader needs others.
+
+        They are rounded when they are written: each reader would round them to the same bits.
+        """
+        owner = self if self._origin is None else self._origin
+        if owner._half is None and owner.gives_half and owner.waiting:
+            if owner._rounding == owner._uses and owner._replaced() is None:
+                assert owner._compute is not None
+                owner._keep(owner._compute(owner.joined._replace(half=True)))
+        return owner._half
+
+    def _keep(self, numbers: Array) -> None:
+        if numbers.dtype == np.uint16:
+            self._half = numbers  # and the way to compute others, which a later reader may need
+            return
+        self._compute = None
+        self._array = numbers if self.axes is None else numbers.transpose(self.axes)
 
     @property
     def numbers(self) -> Array | Rounded:
@@ -252,6 +283,7 @@ class Pending(Tensor):
         made = self._compute or _computed, self._extend, self.memory_shape, self._kind
         like = Pending(*made, joined, axes, **more)
         like.source, like.gives_bytes = self.source, self.gives_bytes
+        like.gives_half = self.gives_half
         return like
 
     def in_memory_order(self, array: Array) -> Array | None:
@@ -278,6 +310,16 @@ def _computed(joined: Joined) -> Array:
     raise AssertionError("a view of a computed array is never computed itself")
 
 
+def half_of(value: Any) -> Array | None:
+    """Return the numbers of a pending result as they are in memory, in bfloat16, if it has them."""
+    return value.half if isinstance(value, Pending) and value.axes is None else None
+
+
 def used(value: Any) -> Any:
     """Return the value; mark it as needed if it is still pending."""
     return value.use() if isinstance(value, Pending) else value
+
+
+def used_half(value: Any) -> Any:
+    """Do :func:`used` for a reader that rounds the numbers to bfloat16."""
+    return value.use_half() if isinstance(value, Pending) else value

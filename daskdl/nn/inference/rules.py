@@ -22,9 +22,20 @@ from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products import matmul as products
 from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
+from daskdl.kernels.runtime.precision import precision, precision_of
+from daskdl.kernels.tiles import convolution as tiles
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.blocks import Source, floats_of, key_of, with_those_before
-from daskdl.nn.inference.pending import Extend, Joined, Norm, Pending, Rounded, used
+from daskdl.nn.inference.pending import (
+    Extend,
+    Joined,
+    Norm,
+    Pending,
+    Rounded,
+    half_of,
+    used,
+    used_half,
+)
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.ops.arguments import FLOATS
 from daskdl.ops.conv.conv import check
@@ -53,6 +64,7 @@ def conv2d(
     geometry = Geometry(filters.shape[1:3], stride, pad, dilation, groups)
     check("conv2d", x, filters, shift, geometry)
     rows, columns = geometry.size(*x.shape[1:3])
+    rounds = precision() == "bf16-tiles" and tiles.serves(x.shape[3], filters, geometry)
 
     def prepare(norm: Norm | None) -> Convolution:
         def make() -> Convolution:
@@ -62,36 +74,46 @@ def conv2d(
 
     def compute(joined: Joined) -> Array:
         convolution = prepare(joined.norm)
-        whole, inputs = with_those_before(run, convolution, x)
         more = joined.residual, joined.low, joined.high
+        if rounds:
+            half = half_of(x)
+            image = run.contiguous(x) if half is None else half
+            return run.call(convolution, image, *more, joined.half)
+        whole, inputs = with_those_before(run, convolution, x)
         if isinstance(whole, JoinedConvolution):
             return run.call(whole, *more, *inputs)
         (image,) = inputs
         if not (convolution.any_order and image.flags.behaved):
             image = run.contiguous(image)
-        y = run.call(whole, image, *more)
-        return y
+        return run.call(whole, image, *more)
 
     shape = len(x), rows, columns, len(filters)
     result = Pending(compute, extension(run), shape, filters.dtype)
-    result.source = Source(used(x), prepare)
+    result.source = Source(used_half(x) if rounds else used(x), prepare)
+    result.gives_half = rounds
     return result
 
 
 def _affine(run: Pass, x: Any, weight: Array, shift: Array | None, key: Any) -> Pending:
     """Return a pending affine map with the model's own weights (out, in)."""
-    used(x)
+    rounds = precision_of(weight) == "bf16-tiles"
+    used_half(x) if rounds else used(x)
 
     def compute(joined: Joined) -> Array:
-        rows, norm = run.contiguous(x), joined.norm
+        half, norm = half_of(x) if rounds else None, joined.norm
+        rows = run.contiguous(x) if half is None else half
         bias = shift if joined.bias is None else joined.bias
         full_key = key, run.prepared.key(bias), key_of(run, norm)
         affine_map = run.prepared.get(
             ("affine", full_key), lambda: Affine(*folded(weight, bias, norm))
         )
-        return run.call(affine_map, rows, joined.residual, joined.low, joined.high)
+        return run.call(
+            affine_map, rows, joined.residual, joined.low, joined.high, joined.half
+        )  # fmt: skip
 
-    return Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
+    result = Pending(compute, extension(run), (*x.shape[:-1], len(weight)), weight.dtype)
+    result.gives_half = rounds
+    return result
 
 
 @rule(ops.linear)
