@@ -107,49 +107,84 @@ _PLACES = ",".join(["=&r"] * 6 + ["r"] * 5 + ["0", "1", "2", "3", "~{memory}", "
 
 
 def _product_by(operation: str, ahead: Sequence[int] = ()) -> Any:
-    """Return a numba function that multiplies tiles by an instruction.
+    """Return numba functions that multiply tiles by an instruction, and that only add products.
 
-    At each tile of B it brings the lines ``ahead``, in bytes, of the one at ``left`` to L2.
+    At each tile of B they bring the lines ``ahead``, in bytes, of the one at ``left`` to L2.
 
-    It adds products of tiles to a block of 32 x 32 sums, or writes them there. ``table`` has
+    The first adds products of tiles to a block of 32 x 32 sums, or writes them there. ``table`` has
     ``count`` int64, at least one: the offset in bytes of each tile of A from ``upper`` and
     ``lower``. These are the addresses of the first and the second 16 rows of A, ``a_step`` bytes
     apart. ``left`` and ``right`` are the addresses of the first tiles of 16 columns of B;
     ``b_step`` leads from tile to tile, ``b_line`` from row to row of a tile. ``c`` is the sums'
     address, ``c_step`` leads from row to row.
+
+    The second leaves the sums in tiles, between :func:`clear_sums` and :func:`write_sums`.
     """
     fetches = "".join(f"prefetcht1 {offset}($1)\n" for offset in ahead)
     text = _PRODUCTS.replace("OPERATION", operation).replace("FETCHES", fetches)
+
+    def products(builder, table, count, upper, lower, a_step, left, right, b_step, b_line):
+        inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
+        kind = ir.FunctionType(ir.LiteralStructType([I64] * 6), [I64] * len(inputs))
+        builder.asm(kind, text, _PLACES, inputs, side_effect=True)
 
     @intrinsic
     def multiply(
         context, table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add
     ):  # fmt: skip
         def generate(context, builder, signature, args):
-            table, count, upper, lower, a_step, left, right, b_step, b_line, c, c_step, add = args
+            c, c_step, add = args[9:]
             below = builder.add(c, builder.mul(c_step, ir.Constant(I64, SIDE)))
             with builder.if_else(add) as (then, otherwise):
                 with then:
                     _read(builder, c, c_step, below)
                 with otherwise:
                     _clear(builder)
-            inputs = [upper, lower, a_step, b_line, b_step, table, left, right, count]
-            kind = ir.FunctionType(ir.LiteralStructType([I64] * 6), [I64] * len(inputs))
-            builder.asm(kind, text, _PLACES, inputs, side_effect=True)
+            products(builder, *args[:9])
             _write(builder, c, c_step, below)
             return context.get_dummy_value()
 
         return types.void(*[types.intp] * 11, types.boolean), generate
 
-    return multiply
+    @intrinsic
+    def add_products(context, table, count, upper, lower, a_step, left, right, b_step, b_line):
+        def generate(context, builder, signature, args):
+            products(builder, *args)
+            return context.get_dummy_value()
+
+        return types.void(*[types.intp] * 9), generate
+
+    return multiply, add_products
+
+
+@intrinsic
+def clear_sums(context):
+    """Begin a block of sums with zeros."""
+
+    def generate(context, builder, signature, args):
+        _clear(builder)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def write_sums(context, c, c_step):
+    """Write a block of sums."""
+
+    def generate(context, builder, signature, args):
+        _write(builder, *args, builder.add(args[0], builder.mul(args[1], ir.Constant(I64, SIDE))))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
 
 
 #: Pairs of bfloat16 numbers, with float32 sums.
-multiply_bfloat16 = _product_by("tdpbf16ps")
+multiply_bfloat16, add_bfloat16 = _product_by("tdpbf16ps")
 #: Four unsigned bytes of A with four signed ones of B, with int32 sums.
-multiply_bytes = _product_by("tdpbusd")
+multiply_bytes, _ = _product_by("tdpbusd")
 #: The same for panels of 64 columns that are not in L2 yet.
-multiply_cold_bytes = _product_by(
+multiply_cold_bytes, _ = _product_by(
     "tdpbusd",
     [COLD * SIDE * 4 * LINE + 4 * LINE * row + half for row in range(SIDE) for half in (0, LINE)],
 )

@@ -25,10 +25,13 @@ from daskdl.kernels.tiles.instructions import (
     LINE,
     SIDE,
     TILE,
+    add_bfloat16,
     begin_tiles,
+    clear_sums,
     end_tiles,
+    write_sums,
 )
-from daskdl.kernels.tiles.ordered import multiply_tiles
+from daskdl.kernels.tiles.ordered import multiply_in_order
 from daskdl.kernels.tiles.positions import Positions
 from daskdl.kernels.tiles.rows import write_positions
 from daskdl.kernels.tiles.trusted import usable
@@ -40,11 +43,6 @@ Panels = NDArray[np.uint32]
 ROUNDED = 768 << 10
 #: Bytes of panels that all blocks of rows use in turn: they stay in L2.
 PANELS = 640 << 10
-#: Most tiles of summands of a sum that is computed in one go; else tiles of a part, so that a
-#: panel's part stays in L1.
-WHOLE, PART = 32, 16
-#: Bytes of a block of sums.
-SUMS = BLOCK * BLOCK * 4
 
 
 class Target(NamedTuple):
@@ -83,7 +81,7 @@ def work_of(
     shares = max(1, min(len(panels), threads())) if parts < threads() else 1
     rows = length + around
     room = scratch("tile rows", (threads(), phases * rows * pitch), np.uint8)
-    sums = scratch("tile sums", (threads(), max(length, 2 * BLOCK), BLOCK), np.float32)
+    sums = scratch("tile sums", (threads(), BLOCK, BLOCK), np.float32)
     phase, distance = taps.T
     seen = (phase * rows + distance - positions.low) * pitch
     # Bytes from a position's row to each of its tiles' rows, in the order of sums.
@@ -145,59 +143,54 @@ def _write_places(sizes, plan, first, places):
 
 @jit
 def _multiply(rounded, pitch, table, panels, begin, end, y, shape, places, count, finish, sums, amx):
-    """Multiply ``count`` rows with the panels ``begin`` to ``end``; write the results.
-
-    A block is finished after the next one is multiplied, so that the processor does both at a time.
-    """
+    """Multiply ``count`` rows with the panels ``begin`` to ``end``; write the results."""
     tiles, blocks = table.size, -(-count // BLOCK)
     from_b, step = address(panels), 2 * TILE * tiles
-    before, behind, turn = -1, 0, 0
-    if tiles <= WHOLE:
-        together = max(1, PANELS // step)
-        for group in range(begin, end, together):
-            for block in range(blocks):
-                a = rounded + block * BLOCK * pitch
-                for panel in range(group, min(group + together, end)):
-                    b, c = from_b + panel * step, address(sums) + turn * SUMS
-                    _block(table, 0, tiles, a, pitch, b, c, False, amx)
-                    turn = 1 - turn
-                    if before >= 0:
-                        _finish(address(sums) + turn * SUMS, places, count, before, behind, y, shape, finish)
-                    before, behind = block, panel
-        _finish(address(sums) + (1 - turn) * SUMS, places, count, before, behind, y, shape, finish)
-        return
-    parts = -(-tiles // PART)
-    for panel in range(begin, end):
-        for part in range(parts):
-            here, after = tiles * part // parts, tiles * (part + 1) // parts
-            b = from_b + panel * step + here * 2 * TILE
-            for block in range(blocks):
-                a, c = rounded + block * BLOCK * pitch, address(sums) + block * SUMS
-                _block(table, here, after - here, a, pitch, b, c, part > 0, amx)
-                if after == tiles and block:
-                    _finish(c - SUMS, places, count, block - 1, panel, y, shape, finish)
-        _finish(
-            address(sums) + (blocks - 1) * SUMS, places, count, blocks - 1, panel, y, shape, finish
+    together = max(1, PANELS // step)
+    before, behind = -1, 0  # block and panel of the sums that are not finished yet
+    for group in range(begin, end, together):
+        for block in range(blocks):
+            a = rounded + block * BLOCK * pitch
+            for panel in range(group, min(group + together, end)):
+                # In the middle, since a processor multiplies tiles and finishes at a time, but
+                # would wait if it read sums while others are written.
+                half = tiles // 2
+                b = from_b + panel * step
+                if amx:
+                    clear_sums()
+                    _add(table, 0, half, a, pitch, b)
+                if before >= 0:
+                    _finish(sums, places, count, before, behind, y, shape, finish)
+                if amx:
+                    _add(table, half, tiles, a, pitch, b)
+                    write_sums(address(sums), BLOCK * 4)
+                else:
+                    multiply_in_order(
+                        address(table), tiles, a, a + SIDE * pitch, pitch, b, b + TILE, 2 * TILE,
+                        LINE, address(sums), BLOCK * 4, False,
+                    )  # fmt: skip
+                before, behind = block, panel
+    _finish(sums, places, count, before, behind, y, shape, finish)
+
+
+@jit
+def _add(table, first, last, a, pitch, b):
+    """Add the products of the tiles ``first`` to ``last``."""
+    if first < last:
+        b += first * 2 * TILE
+        add_bfloat16(
+            address(table) + first * 8, last - first, a, a + SIDE * pitch, pitch, b, b + TILE,
+            2 * TILE, LINE,
         )  # fmt: skip
 
 
 @jit
-def _block(table, first, count, a, pitch, b, c, add, amx):
-    """Write, or add, the products of some tiles to the 32 x 32 sums at c."""
-    entry = address(table) + first * 8
-    lower, line = a + SIDE * pitch, BLOCK * 4
-    multiply_tiles(
-        amx, entry, count, a, lower, pitch, b, b + TILE, 2 * TILE, LINE, c, line, add
-    )  # fmt: skip
-
-
-@jit
-def _finish(c, places, count, block, panel, y, shape, finish):
+def _finish(sums, places, count, block, panel, y, shape, finish):
     """Finish 32 x 32 sums and write them to their rows of results."""
     first, shift = block * BLOCK, panel * BLOCK
     remaining, half = shape[2] - shift, shape[3] == 2
     numbers = (
-        c, address(places) + first * 8, min(BLOCK, count - first), shift, address(y),
+        address(sums), address(places) + first * 8, min(BLOCK, count - first), shift, address(y),
         address(finish[1]) if shape[4] else 0, address(finish[0]), finish[2][0], finish[2][1], half,
     )  # fmt: skip
     if remaining >= BLOCK:
