@@ -73,7 +73,7 @@ def _of_parts(
         or not gathered.serves([a.shape[-1] for a in arrays])
     ):
         return None
-    norm, bias, residual, low, high, _ = x.joined
+    norm, bias, residual, low, high, *_ = x.joined
     if bias is not None or residual is not None:
         return None
 

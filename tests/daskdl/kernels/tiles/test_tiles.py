@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from daskdl.kernels.convolution.geometry import Geometry
+from daskdl.kernels.convolution.inference import Convolution
 from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.runtime import precision
-from daskdl.kernels.runtime.precision import permitted
+from daskdl.kernels.runtime.precision import computing_in, permitted
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient
@@ -130,6 +131,24 @@ def test_a_convolution_is_one_product_for_each_window(data, amx):
         products = slope * correlate(other, windows, geometry)
         error = (dx * other).sum() - products.sum()
         assert abs(error) < 1e-6 * (1 + np.abs(products).sum())
+
+
+@pytest.mark.slow
+@ways
+@pytest.mark.parametrize("filters", [64, 40])
+def test_numbers_that_are_stored_as_bfloat16_are_those_that_readers_round(filters, amx, use_amx):
+    use_amx(amx)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2, 9, 7, 48)).astype(np.float32)
+    weight, bias = rng.normal(size=(filters, 3, 3, 48)), rng.normal(size=filters)
+    with computing_in("bf16-tiles"):
+        layer = Convolution(weight.astype("f4"), bias.astype("f4"), Geometry((3, 3)), 5)
+        residual = rng.normal(size=layer.shape_of(x)).astype(np.float32)
+        whole = layer(x, residual, -0.5, 20.0)
+        for start in (x, along(x).view(np.uint16)):
+            np.testing.assert_array_equal(layer(start, residual, -0.5, 20.0), whole)
+            halves = layer(start, residual, -0.5, 20.0, True)
+            np.testing.assert_array_equal(halves, along(whole).view(np.uint16))
 
 
 def test_a_processor_with_other_sums_is_not_used(monkeypatch, caplog):

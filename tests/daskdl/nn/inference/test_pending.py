@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
+from daskdl.models import VGG16, InceptionV1, ResNet
 from daskdl.nn.inference import Inference
 from daskdl.nn.inference.pending import Joined, Pending
+from daskdl.nn.inference.program import View
 from daskdl.tensor import no_grad
-from tests.daskdl.nn.inference.networks import NETWORKS
+from tests.daskdl.nn.inference.networks import NETWORKS, images, settled
 
 
 def waiting(log: list[str]) -> Pending:
@@ -77,6 +80,32 @@ def test_a_computed_result_is_not_alone() -> None:
     assert first.alone() is None
 
 
+def test_numbers_that_all_readers_round_are_computed_in_bfloat16() -> None:
+    joined: list[Joined] = []
+
+    def compute(steps: Joined) -> np.ndarray:
+        joined.append(steps)
+        return np.ones((2, 3), np.uint16 if steps.half else np.float32)
+
+    def pending() -> Pending:
+        joined.clear()
+        made = Pending(compute, lambda x, steps: x, (2, 3), np.float32)
+        made.gives_half = True
+        return made
+
+    first = pending()
+    for reader in (first.use_half(), first.use_half()):
+        assert reader.half is not None and reader.half.dtype == np.uint16
+    assert [steps.half for steps in joined] == [True]
+    assert first.use().data.dtype == np.float32  # a later reader that does not round
+    assert [steps.half for steps in joined] == [True, False]
+
+    first = pending()
+    first.use()
+    assert first.use_half().half is None
+    assert not joined
+
+
 N = 5
 
 
@@ -125,3 +154,23 @@ def test_folded_norms_are_fewer_steps():
     inference.run(model, x)
     (layout,) = inference._local.layouts.values()
     assert len(layout.works) == 19  # all but the first, which reads the input, the mean, the end
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "side"), [
+    (lambda: settled(ResNet(50, 5, "imagenet", 16, zero_last=False)), 64),
+    (lambda: VGG16(3, width=0.25, hidden=16), 224),
+    (lambda: InceptionV1(7), 64),
+], ids=["bottleneck", "vgg", "inception"])  # fmt: skip
+def test_storing_numbers_in_bfloat16_changes_no_bits(make, side, monkeypatch):
+    model, x = make().eval(), images(2, side)
+    with computing_in("bf16-tiles"):
+        inference = Inference(model)
+        results = [inference.run(model, x)[0] for _ in range(3)]
+        program = inference._programs[x.shape, x.dtype, "bf16-tiles"]
+        kept = [view for step in program.steps for view in step.arguments if type(view) is View]
+        assert any(view.dtype == np.uint16 for view in kept)
+        monkeypatch.setattr(Pending, "half", None)
+        (expected,) = Inference(model).run(model, x)
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
