@@ -232,7 +232,7 @@ def extension(run: Pass) -> Extend:
 
 def _of_bytes(run: Pass, x: Rounded, joined: Joined) -> Array | None:
     """Return bytes with joined steps, in one pass; None if no kernel does the steps."""
-    norm, bias, residual, low, high, into = joined
+    norm, bias, residual, low, high, into, _ = joined
     if into == x.scale and joined._replace(into=None).bare:
         return x.bytes
     if norm is None and bias is None and isinstance(residual, Rounded):
@@ -243,7 +243,7 @@ def _of_bytes(run: Pass, x: Rounded, joined: Joined) -> Array | None:
 
 def as_bytes(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Array | None:
     """Return parts joined side by side as bytes, in one pass; None if no kernel does the steps."""
-    norm, bias, residual, low, high, into = joined
+    norm, bias, residual, low, high, into, _ = joined
     floats = any(isinstance(part, np.ndarray) for part in parts)
     # Limits would change a NaN's byte.
     if into is None or bias is not None or residual is not None or (floats and joined.limited):
