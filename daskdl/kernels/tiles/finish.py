@@ -36,7 +36,6 @@ def _block(narrow: bool) -> Any:
         both = lanes_below(builder, BLOCK, args[10]) if narrow else None
         zeros = cgutils.alloca_once_value(builder, ir.Constant(ir.ArrayType(FLOAT, BLOCK), None))
         alone = builder.icmp_signed("==", residual, whole(0))
-        lonely_not = builder.not_(alone)
         residual = builder.select(alone, builder.ptrtoint(zeros, I64), residual)
         size_of_residual = builder.select(alone, whole(0), whole(4))
         start = builder.inttoptr(builder.add(bias, builder.mul(shift, whole(4))), BYTE)
@@ -55,7 +54,7 @@ def _block(narrow: bool) -> Any:
                 # A store to a missing line would wait until the line is read.
                 after = builder.add(load(builder, entry, 8 * BLOCK, I64, 8), shift)
                 fetch(y, after, size)
-                with builder.if_then(lonely_not):
+                with builder.if_then(builder.not_(alone)):
                     fetch(residual, after, 4)
                 with builder.if_then(builder.icmp_signed(">=", place, whole(0))):
                     place = builder.add(place, shift)
@@ -67,7 +66,9 @@ def _block(narrow: bool) -> Any:
                         added = load(builder, other, 4 * n, _KIND, 4, mask)
                         value = builder.fadd(value, added)
                         # NaN stays.
-                        value = builder.select(builder.fcmp_ordered("<", value, least), least, value)
+                        value = builder.select(
+                            builder.fcmp_ordered("<", value, least), least, value
+                        )
                         value = builder.select(builder.fcmp_ordered(">", value, most), most, value)
                         values.append(value)
                     write(place, values)

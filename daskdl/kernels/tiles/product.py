@@ -142,7 +142,9 @@ def _write_places(sizes, plan, first, places):
 
 
 @jit
-def _multiply(rounded, pitch, table, panels, begin, end, y, shape, places, count, finish, sums, amx):
+def _multiply(
+    rounded, pitch, table, panels, begin, end, y, shape, places, count, finish, sums, amx
+):
     """Multiply ``count`` rows with the panels ``begin`` to ``end``; write the results."""
     tiles, blocks = table.size, -(-count // BLOCK)
     from_b, step = address(panels), 2 * TILE * tiles

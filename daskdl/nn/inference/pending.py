@@ -200,10 +200,9 @@ class Pending(Tensor):
         They are rounded when they are written: each reader would round them to the same bits.
         """
         owner = self if self._origin is None else self._origin
-        if owner._half is None and owner.gives_half and owner.waiting:
-            if owner._rounding == owner._uses and owner._replaced() is None:
-                assert owner._compute is not None
-                owner._keep(owner._compute(owner.joined._replace(half=True)))
+        fits = owner.gives_half and owner._rounding == owner._uses and owner._replaced() is None
+        if fits and owner._half is None and owner._compute is not None:
+            owner._keep(owner._compute(owner.joined._replace(half=True)))
         return owner._half
 
     def _keep(self, numbers: Array) -> None:

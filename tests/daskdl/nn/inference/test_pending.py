@@ -95,7 +95,8 @@ def test_numbers_that_all_readers_round_are_computed_in_bfloat16() -> None:
 
     first = pending()
     for reader in (first.use_half(), first.use_half()):
-        assert reader.half is not None and reader.half.dtype == np.uint16
+        assert reader.half is not None
+        assert reader.half.dtype == np.uint16
     assert [steps.half for steps in joined] == [True]
     assert first.use().data.dtype == np.float32  # a later reader that does not round
     assert [steps.half for steps in joined] == [True, False]
