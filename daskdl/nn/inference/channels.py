@@ -20,7 +20,7 @@ from daskdl.kernels.vectors.embedding import InTurns, side_by_side
 from daskdl.nn.inference.blocks import Parts, floats_of
 from daskdl.nn.inference.pending import Joined, Pending, Rounded, kept
 from daskdl.nn.inference.program import memory_order
-from daskdl.nn.inference.rules import as_bytes, extension
+from daskdl.nn.inference.rules import as_bytes, as_half, extension
 from daskdl.nn.inference.running import Pass, array_of, rule
 from daskdl.tensor import Array, Tensor
 
@@ -149,9 +149,11 @@ def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
     extend = extension(run)
 
     def compute(joined: Joined) -> Array:
-        bytes_of_y = as_bytes(run, arrays, joined) if how == "side by side" else None
-        if bytes_of_y is not None:
-            return bytes_of_y
+        if how == "side by side":
+            make = as_half if joined.half else as_bytes
+            made = make(run, arrays, joined)
+            if made is not None:
+                return made
         if how == "in turns":
             return extend(_in_turns(run, parts, 0, channels // 2), joined)
         if len(arrays) == 1:
@@ -163,7 +165,7 @@ def waiting(run: Pass, parts: Parts, axes: tuple[int, ...] | None) -> Pending:
     groups = (2, channels // 2) if how == "in groups" else (channels,)
     shape = (*arrays[0].shape[:-1], *groups)
     pending = Pending(compute, extend, shape, np.float32, axes=axes)
-    pending.source, pending.gives_bytes = parts, True
+    pending.source, pending.gives_bytes, pending.gives_half = parts, True, True
     if len(arrays) == 1 and isinstance(arrays[0], Rounded):
         pending.round(arrays[0].scale)
     return pending

@@ -24,6 +24,7 @@ from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision, precision_of
 from daskdl.kernels.tiles import convolution as tiles
+from daskdl.kernels.tiles import joining
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.blocks import Source, floats_of, key_of, with_those_before
 from daskdl.nn.inference.pending import (
@@ -189,7 +190,7 @@ def batch_norm(
             return extend(x.numbers if plain else array_of(x), joined)
 
         result = Pending(compute, extend, tuple(x.shape), x.dtype, Joined(norm=norm))
-        result.gives_bytes = True
+        result.gives_bytes = result.gives_half = True
     if residual is not None:
         with_residual = _added(result, residual)
         if with_residual is None:
@@ -209,9 +210,9 @@ def extension(run: Pass) -> Extend:
     """Return a function that applies steps to an array with other readers, in new passes."""
 
     def extend(x: Array | Rounded, joined: Joined) -> Array:
-        of_bytes = _of_bytes(run, x, joined) if isinstance(x, Rounded) else None
-        if of_bytes is not None:
-            return of_bytes
+        of_x = _of_bytes(run, x, joined) if isinstance(x, Rounded) else as_half(run, (x,), joined)
+        if of_x is not None:
+            return of_x
         if joined.residual is not None:
             joined = joined._replace(residual=floats_of(run, joined.residual))
         y = joining(floats_of(run, x), joined._replace(into=None))
@@ -241,6 +242,26 @@ def _of_bytes(run: Pass, x: Rounded, joined: Joined) -> Array | None:
     return as_bytes(run, (x,), joined)
 
 
+def as_half(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Array | None:
+    """Return parts joined side by side in bfloat16, in one pass; None if no kernel does it."""
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if not joined.half or joined.bias is not None or joined.residual is not None:
+        return None
+    if len(arrays) < len(parts) or not joining.serves(*arrays):
+        return None
+    if len(parts) == 1 and joined.bare:
+        return None  # its readers can round it
+    lanes = None if joined.norm is None else _float_lanes(run, joined.norm)
+    y: Array = run.call(joining.Joining(lanes, joined.low, joined.high), *arrays)
+    return y
+
+
+def _float_lanes(run: Pass, norm: Norm) -> Array:
+    key = "float lanes", key_of(run, norm)
+    lanes: Array = run.prepared.get(key, lambda: batchnorm.float_lanes(*_lanes(norm)))
+    return lanes
+
+
 def as_bytes(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Array | None:
     """Return parts joined side by side as bytes, in one pass; None if no kernel does the steps."""
     norm, bias, residual, low, high, into, _ = joined
@@ -248,10 +269,7 @@ def as_bytes(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Arr
     # Limits would change a NaN's byte.
     if into is None or bias is not None or residual is not None or (floats and joined.limited):
         return None
-    lanes = None
-    if norm is not None:
-        key = "byte norm", key_of(run, norm)
-        lanes = run.prepared.get(key, lambda: batchnorm.float_lanes(*_lanes(norm)))
+    lanes = None if norm is None else _float_lanes(run, norm)
     scales = [part.scale if isinstance(part, Rounded) else None for part in parts]
     arrays = [part.bytes if isinstance(part, Rounded) else part for part in parts]
     y: Array = run.call(Rounding(scales, into, lanes, low, high), *arrays)

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.convolution.inference import Convolution
+from daskdl.kernels.norms import batchnorm
 from daskdl.kernels.products.bfloat16 import along
 from daskdl.kernels.runtime import precision
 from daskdl.kernels.runtime.precision import computing_in, permitted
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.kernels.tiles import convolution, gradient, matmul, product, trusted
+from daskdl.kernels.tiles.joining import Joining
 from tests.daskdl.convolutions import correlate, correlate_weight_gradient
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -149,6 +151,20 @@ def test_numbers_that_are_stored_as_bfloat16_are_those_that_readers_round(filter
             np.testing.assert_array_equal(layer(start, residual, -0.5, 20.0), whole)
             halves = layer(start, residual, -0.5, 20.0, True)
             np.testing.assert_array_equal(halves, along(whole).view(np.uint16))
+
+
+def test_joined_and_normed_numbers_are_those_of_separate_passes():
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(2, 5, 9, width)).astype(np.float32) for width in (32, 96)]
+    parts[1][0, 0, 0, 0] = np.nan
+    joined = np.concatenate(parts, -1)
+    np.testing.assert_array_equal(Joining(None)(*parts), along(joined).view(np.uint16))
+    norm = rng.normal(size=(3, 128))
+    expected = along(np.clip(batchnorm.normalise(joined, *norm, False), 0, 1)).view(np.uint16)
+    for threads in (1, 2):
+        with thread_budget(threads):
+            actual = Joining(batchnorm.float_lanes(*norm), 0, 1)(*parts)
+            np.testing.assert_array_equal(actual, expected)
 
 
 def test_a_processor_with_other_sums_is_not_used(monkeypatch, caplog):

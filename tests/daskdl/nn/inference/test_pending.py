@@ -10,6 +10,8 @@ import pytest
 from daskdl.kernels.runtime.precision import computing_in
 from daskdl.kernels.runtime.threads import thread_budget
 from daskdl.models import VGG16, InceptionV1, ResNet
+from daskdl.models.googlenet import NormedInception
+from daskdl.nn import BatchNorm, Conv2d, ReLU, Sequential
 from daskdl.nn.inference import Inference
 from daskdl.nn.inference.pending import Joined, Pending
 from daskdl.nn.inference.program import View
@@ -162,7 +164,10 @@ def test_folded_norms_are_fewer_steps():
     (lambda: settled(ResNet(50, 5, "imagenet", 16, zero_last=False)), 64),
     (lambda: VGG16(3, width=0.25, hidden=16), 224),
     (lambda: InceptionV1(7), 64),
-], ids=["bottleneck", "vgg", "inception"])  # fmt: skip
+    (lambda: settled(Sequential(
+        NormedInception(3, 32, (32, 32), (32, 32), 32), BatchNorm(128), ReLU(), Conv2d(128, 32, 3),
+    )), 16),
+], ids=["bottleneck", "vgg", "inception", "joined"])  # fmt: skip
 def test_storing_numbers_in_bfloat16_changes_no_bits(make, side, monkeypatch):
     model, x = make().eval(), images(2, side)
     with computing_in("bf16-tiles"):
