@@ -77,7 +77,7 @@ class Joining:
         return partial(_while_there, arrays, work)
 
 
-def serves(*arrays: Array) -> bool:
+def joinable(*arrays: Array) -> bool:
     """Return whether these arrays can be joined."""
     return all(a.dtype == np.float32 and a.shape[-1] % UNIT == 0 for a in arrays)
 

@@ -24,7 +24,7 @@ from daskdl.kernels.products.affine import Affine
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.precision import precision, precision_of
 from daskdl.kernels.tiles import convolution as tiles
-from daskdl.kernels.tiles import joining
+from daskdl.kernels.tiles.joining import Joining, joinable
 from daskdl.kernels.vectors.arithmetic import added
 from daskdl.nn.inference.blocks import Source, floats_of, key_of, with_those_before
 from daskdl.nn.inference.pending import (
@@ -247,12 +247,12 @@ def as_half(run: Pass, parts: Sequence[Array | Rounded], joined: Joined) -> Arra
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     if not joined.half or joined.bias is not None or joined.residual is not None:
         return None
-    if len(arrays) < len(parts) or not joining.serves(*arrays):
+    if len(arrays) < len(parts) or not joinable(*arrays):
         return None
     if len(parts) == 1 and joined.bare:
         return None  # its readers can round it
     lanes = None if joined.norm is None else _float_lanes(run, joined.norm)
-    y: Array = run.call(joining.Joining(lanes, joined.low, joined.high), *arrays)
+    y: Array = run.call(Joining(lanes, joined.low, joined.high), *arrays)
     return y
 
 
