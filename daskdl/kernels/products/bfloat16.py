@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from daskdl.kernels.convolution import direct
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.products import outer
-from daskdl.kernels.products.bfloat16_pair import ROUNDED, round_numbers
+from daskdl.kernels.products.bfloat16_pair import ROUNDED, round_lines, round_numbers
+from daskdl.kernels.products.microkernel import address
 from daskdl.kernels.products.packing import interleave, packed_weights
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import empty
@@ -121,9 +122,10 @@ def round_row(source, channels, target, pairs):
 
 @jit
 def _along(source, target, which, start, stop):
-    bits, words = source[start:stop], target[start:stop]
-    for i in range(bits.size):
-        words[i] = word_of(bits[i])
+    lines = (stop - start) // (2 * ROUNDED)
+    round_lines(address(source) + 4 * start, address(target) + 2 * start, lines)
+    for i in range(start + 2 * ROUNDED * lines, stop):
+        target[i] = word_of(source[i])
 
 
 @jit

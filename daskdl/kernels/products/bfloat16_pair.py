@@ -17,7 +17,18 @@ from numba import types
 from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import cgutils, features
-from daskdl.kernels.runtime.llvm import BYTE, FLOAT, I32, called, fma, lanes_below, load, store
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    FLOAT,
+    I32,
+    called,
+    fetch_line,
+    fma,
+    lanes_below,
+    load,
+    store,
+    whole,
+)
 
 _UPPER = 0xFFFF0000
 #: Bits of the control register of SSE and AVX: flush to zero, denormals are zeros.
@@ -95,6 +106,8 @@ class Pairs:
 
 #: Most numbers in a call of :func:`round_numbers`.
 ROUNDED = 16
+#: Bytes by which prefetches are ahead of the numbers that are rounded.
+AHEAD = 2048
 
 
 @intrinsic
@@ -142,6 +155,26 @@ def round_two(builder: ir.IRBuilder, first: Any, second: Any) -> Any:
     halves = [_rounded(builder, builder.bitcast(x, words), short) for x in (first, second)]
     lanes = ir.Constant(ir.VectorType(I32, 2 * ROUNDED), list(range(2 * ROUNDED)))
     return builder.shuffle_vector(*halves, lanes)
+
+
+@intrinsic
+def round_lines(context, source, target, count):
+    """Round ``count`` times 32 float32 numbers at an address to bfloat16 at another."""
+
+    def generate(context, builder, signature, args):
+        source, target, count = args
+        kind = ir.VectorType(FLOAT, ROUNDED)
+        with cgutils.for_range(builder, count) as loop:
+            offset = builder.mul(loop.index, whole(8 * ROUNDED))
+            place = builder.inttoptr(builder.add(source, offset), BYTE)
+            for line in (AHEAD, AHEAD + 4 * ROUNDED):
+                fetch_line(builder, builder.gep(place, [whole(line)]))
+            numbers = [load(builder, place, first, kind, 4) for first in (0, 4 * ROUNDED)]
+            to = builder.add(target, builder.mul(loop.index, whole(4 * ROUNDED)))
+            store(builder, round_two(builder, *numbers), builder.inttoptr(to, BYTE), 0, 2)
+        return context.get_dummy_value()
+
+    return types.void(*[types.intp] * 3), generate
 
 
 def _rounded(builder: ir.IRBuilder, bits: Any, short: Any) -> Any:

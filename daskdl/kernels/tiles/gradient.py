@@ -101,21 +101,19 @@ def _pair(x, phases, sizes, first, parities, paired, which, start, stop):
     size, channels, panels = x.itemsize, x.shape[3], paired.shape[2]
     count = paired.shape[3]
     places = np.empty(2 * count + 1, np.int64)
-    ready = -1
-    for item in range(start, stop):
-        phase, j = divmod(item, panels)
-        if phase != ready:
-            addresses_of(x, phases[phase], sizes, first, places)
-            ready = phase
-        offset, columns = j * SIDE * size, max(0, min(SIDE, channels - j * SIDE))
+    for phase in range(start // panels, -(-stop // panels)):
+        addresses_of(x, phases[phase], sizes, first, places)
+        begin, end = max(0, start - phase * panels), min(panels, stop - phase * panels)
         for parity in range(parities):
-            target = address(paired) + ((phase * parities + parity) * panels + j) * count * LINE
-            for i in range(count):
+            to = address(paired) + (phase * parities + parity) * panels * count * LINE
+            for i in range(count):  # a pixel's channels are read in one go
                 lower, upper = places[2 * i + parity], places[min(2 * i + parity + 1, 2 * count)]
-                pair_rows(
-                    x, lower + offset if lower else 0, upper + offset if upper else 0,
-                    target + i * LINE, columns,
-                )  # fmt: skip
+                for j in range(begin, end):
+                    offset = j * SIDE * size
+                    pair_rows(
+                        x, lower + offset if lower else 0, upper + offset if upper else 0,
+                        to + (j * count + i) * LINE, max(0, min(SIDE, channels - j * SIDE)),
+                    )  # fmt: skip
     keep(places)
 
 

@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 from daskdl.compat.numba_compiler import cgutils
 from daskdl.kernels.products.bfloat16 import round_row
-from daskdl.kernels.products.bfloat16_pair import round_two, rounded_numbers
+from daskdl.kernels.products.bfloat16_pair import round_lines, rounded_numbers
 from daskdl.kernels.products.microkernel import LANES, address
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.llvm import (
@@ -19,7 +19,6 @@ from daskdl.kernels.runtime.llvm import (
     I8,
     I32,
     all_lanes,
-    fetch_line,
     lanes_below,
     load,
     store,
@@ -27,9 +26,7 @@ from daskdl.kernels.runtime.llvm import (
 )
 from daskdl.kernels.tiles.instructions import LINE, SIDE
 
-_NUMBERS, _LINE = ir.VectorType(ir.FloatType(), SIDE), ir.VectorType(I8, LINE)
-#: Bytes by which prefetches are ahead of the numbers that are rounded.
-AHEAD = 2048
+_LINE = ir.VectorType(I8, LINE)
 
 
 @intrinsic
@@ -111,34 +108,11 @@ def pair_rows(context, like, first, second, target, columns):
     return signature, generate
 
 
-@intrinsic
-def _round_lines(context, source, target, count):
-    """Round ``count`` times 32 float32 numbers at an address to lines at another."""
-
-    def generate(context, builder, signature, args):
-        source, target, count = args
-        size = ir.Constant(count.type, LINE)
-        with cgutils.for_range(builder, count) as loop:
-            place = builder.add(source, builder.mul(loop.index, builder.add(size, size)))
-            ahead = builder.add(place, ir.Constant(place.type, AHEAD))
-            for line in (ahead, builder.add(ahead, size)):
-                fetch_line(builder, builder.inttoptr(line, BYTE))
-            numbers = [
-                load(builder, builder.inttoptr(place, BYTE), offset, _NUMBERS, 4)
-                for offset in (0, LINE)
-            ]
-            to = builder.add(target, builder.mul(loop.index, size))
-            store(builder, round_two(builder, *numbers), builder.inttoptr(to, BYTE), 0, 2)
-        return context.get_dummy_value()
-
-    return types.void(*[types.intp] * 3), generate
-
-
 @jit
 def write_row(x, source, channels, target, pairs):
     """Write the numbers of a pixel at an address, rounded, and zeros up to ``pairs`` pairs."""
     if x.itemsize == 4 and channels % (2 * SIDE) == 0:
-        _round_lines(source, target, channels // (2 * SIDE))
+        round_lines(source, target, channels // (2 * SIDE))
     elif x.itemsize == 4:
         round_row(source, channels, target, pairs)
     else:
