@@ -171,6 +171,7 @@ def round_lines(context, source, target, count):
                 fetch_line(builder, builder.gep(place, [whole(line)]))
             numbers = [load(builder, place, first, kind, 4) for first in (0, 4 * ROUNDED)]
             to = builder.add(target, builder.mul(loop.index, whole(4 * ROUNDED)))
+            fetch_line(builder, builder.gep(builder.inttoptr(to, BYTE), [whole(AHEAD // 2)]))
             store(builder, round_two(builder, *numbers), builder.inttoptr(to, BYTE), 0, 2)
         return context.get_dummy_value()
 
