@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from daskdl.compat.numba_compiler import cgutils
-from daskdl.kernels.products.bfloat16_pair import round_two
+from daskdl.kernels.products.bfloat16_pair import AHEAD, round_two
 from daskdl.kernels.products.microkernel import address
 from daskdl.kernels.runtime import grain
 from daskdl.kernels.runtime.jit import jit
@@ -30,7 +30,6 @@ from daskdl.kernels.runtime.llvm import (
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import work_over_range
 from daskdl.kernels.tiles.instructions import LINE, SIDE
-from daskdl.kernels.tiles.rows import AHEAD
 
 Array = NDArray[Any]
 Halves = NDArray[np.uint16]
