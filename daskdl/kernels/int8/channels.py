@@ -12,9 +12,22 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from daskdl.kernels.int8.scale import Bytes, Floats, Scale, byte_of, limits_of
+from daskdl.kernels.int8.scale import Bytes, Floats, Scale, limits_of
+from daskdl.kernels.products.microkernel import LANES
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.llvm import called
+from daskdl.kernels.runtime.llvm import (
+    BYTE,
+    FLOAT,
+    I8,
+    I32,
+    all_lanes,
+    fma,
+    lanes_below,
+    load,
+    size_of,
+    store,
+    whole,
+)
 from daskdl.kernels.runtime.memory import empty
 from daskdl.kernels.runtime.team import over_range, work_over_range
 from daskdl.kernels.runtime.threads import least_of
@@ -82,13 +95,49 @@ def _in_turn(works: Sequence[Callable[[], object]]) -> None:
 
 
 @intrinsic
-def fused(context, a, b, c):
-    """Return ``a * b + c`` of float32 inside a numba function, rounded once."""
+def round_lanes(context, x, y, lanes, numbers, at_x, at_y, first, count):
+    """Round a vector of x from ``at_x`` on to bytes of y from ``at_y`` on, in a numba function.
 
-    def generate(context, builder, signature, arguments):
-        return called(builder, "llvm.fma.f32", ir.FloatType(), *arguments)
+    ``lanes`` is None or the array of a :class:`Rounding`, used from the column ``first`` on.
+    ``numbers`` are zero and scale of x, the factor to bytes, and what :func:`byte_of` takes. Only
+    the first ``count`` lanes are read and written, or all if it is None.
+    """
+    signature = types.void(x, y, lanes, numbers, *[types.intp] * 3, count)
 
-    return types.float32(types.float32, types.float32, types.float32), generate
+    def generate(context, builder, signature, args):
+        floats = ir.VectorType(FLOAT, LANES)
+        mask = None if count is types.none else lanes_below(builder, LANES, args[7])
+
+        def place(kind, array, at):
+            return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+
+        def loaded(pointer):
+            number = pointer.type.pointee
+            base = builder.bitcast(pointer, BYTE)
+            return load(builder, base, 0, ir.VectorType(number, LANES), size_of(number), mask)
+
+        of_x, scale, inverse, low, high, rounding, zero = (
+            all_lanes(builder, floats, builder.extract_value(args[3], i)) for i in range(7)
+        )
+        value = loaded(place(x, args[0], args[4]))
+        value = value if value.type == floats else builder.uitofp(value, floats)
+        value = builder.fmul(builder.fsub(value, of_x), scale)
+        if lanes is not types.none:
+            width = context.make_array(lanes)(context, builder, args[2]).shape
+            column, row = args[6], builder.extract_value(width, 1)
+            rows = [builder.add(column, builder.mul(row, whole(i))) for i in range(3)]
+            mean, factor, more = (loaded(place(lanes, args[2], at)) for at in rows)
+            value = fma(builder, builder.fsub(value, mean), factor, more)
+        value = builder.fmul(value, inverse)
+        value = builder.select(builder.fcmp_ordered(">", value, low), value, low)
+        value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
+        value = builder.fadd(builder.fsub(builder.fadd(value, rounding), rounding), zero)
+        integers = builder.fptosi(value, ir.VectorType(I32, LANES))
+        numbers_of_y = builder.trunc(integers, ir.VectorType(I8, LANES))
+        store(builder, numbers_of_y, builder.bitcast(place(y, args[1], args[5]), BYTE), 0, 1, mask)
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 @jit
@@ -106,15 +155,15 @@ def _round(x, numbers, lanes, y, first, which, start, stop):
 
 @jit
 def _round_row(x, numbers, lanes, y, begin, to, first, width):
-    of_x, scale, inverse, low, high, rounding, of_y = (
+    settings = (
         numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6],
     )  # fmt: skip
-    for c in range(width):
-        value = (np.float32(x[np.uintp(begin + c)]) - of_x) * scale
-        if lanes is not None:
-            at = np.uintp(first + c)
-            value = fused(value - lanes[0, at], lanes[1, at], lanes[2, at])
-        y[np.uintp(to + c)] = byte_of(value * inverse, low, high, rounding, of_y)
+    c = 0
+    while c + LANES <= width:
+        round_lanes(x, y, lanes, settings, begin + c, to + c, first + c, None)
+        c += LANES
+    if c < width:
+        round_lanes(x, y, lanes, settings, begin + c, to + c, first + c, width - c)
 
 
 def widened(x: Bytes, channels: int, left: int, right: int, zero: int) -> Bytes:
