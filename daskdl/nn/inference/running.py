@@ -14,6 +14,7 @@ from daskdl.kernels.runtime.precision import precision
 from daskdl.kernels.runtime.threads import threads
 from daskdl.nn.core.state import arrays
 from daskdl.nn.core.structure import Structure
+from daskdl.nn.inference.pending import Rounded
 from daskdl.nn.inference.prepared import Prepared
 from daskdl.nn.inference.program import Layout, Program, Recorder, is_pure
 from daskdl.tensor import Array, Tensor, evaluated_by
@@ -26,10 +27,14 @@ SHAPES = 16
 
 
 class Pass:
-    """One pass of a model: its prepared weights, and the recorder of its calls."""
+    """One pass of a model: its prepared weights, and the recorder of its calls.
+
+    ``latest`` are the floats that an int8 layer rounded last, and their bytes, for other layers.
+    """
 
     def __init__(self, prepared: Prepared, recorder: Recorder | None) -> None:
         self.prepared, self.recorder = prepared, recorder
+        self.latest: tuple[Any, Rounded] | None = None
 
     def call(self, function: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         """Call a function of arrays."""

@@ -108,7 +108,35 @@ def test_bits_are_those_of_the_operations(use):
         for actual, expected in zip(inference.run(model, x), wanted, strict=True):
             np.testing.assert_array_equal(actual, expected.data)
     if use is not _joined_of_joined:
-        (program,) = inference._programs.values()
-        names = [getattr(s.function, "__name__", type(s.function).__name__) for s in program.steps]
+        names = steps_of(inference)
         assert names.count("to_bytes") == 1, names  # the input
         assert not {"to_floats", "side_by_side", "_normalise", "_plain"} & set(names)
+
+
+def steps_of(inference):
+    (program,) = inference._programs.values()
+    return [getattr(s.function, "__name__", type(s.function).__name__) for s in program.steps]
+
+
+class Attentive(Module, pure=True):
+    """Three int8 layers read the same floats, as for queries, keys and values."""
+
+    def __init__(self, scales):
+        self.three = [int8_of(Linear(8, 8, seed=i), *scale) for i, scale in enumerate(scales)]
+
+    def forward(self, x):
+        y = ops.tanh(x)
+        a, b, c = (layer(y) for layer in self.three)
+        return a * b + c
+
+
+@pytest.mark.parametrize(("scales", "times"), [((ONE, ONE, ONE), 1), ((ONE, INTO, ONE), 3)])
+def test_floats_that_several_layers_read_are_rounded_once(scales, times):
+    model = Attentive(scales).eval()
+    x = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
+    with no_grad():
+        expected = model(x).data
+    inference = Inference(model)
+    for _ in range(3):
+        np.testing.assert_array_equal(inference.run(model, x)[0], expected)
+    assert steps_of(inference).count("to_bytes") == times
