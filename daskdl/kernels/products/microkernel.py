@@ -245,6 +245,14 @@ def address(array):
 
 
 @jit
+def aligned(like, count):
+    """Return ``count`` numbers of the dtype of ``like``, of any content, from a cache line on."""
+    room = np.empty(count + LINE // like.itemsize, like.dtype)
+    start = -address(room) % LINE // like.itemsize
+    return room[start : start + count]
+
+
+@jit
 def keep(array):
     """Keep an array alive up to here, after a use of its address."""
 

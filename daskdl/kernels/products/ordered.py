@@ -17,6 +17,7 @@ from daskdl.kernels.products.microkernel import (
     ROWS,
     SEGMENT,
     address,
+    aligned,
     copy,
     keep,
     multiply,
@@ -34,6 +35,9 @@ TOGETHER = 224
 ROWS_TOGETHER = 126
 #: Bytes of panels that stay in L2, so that a sum's next block is added before the sum leaves L2.
 PANELS = 1 << 19
+#: The same if one block of summands of all columns is larger. Then some panels at a time, at least
+#: ``LEAST``, are packed, and A is read anew for them.
+WIDE, LEAST = 1 << 20, 8
 
 
 @jit
@@ -45,10 +49,14 @@ def block_of(summands, most):
 @jit
 def room_for(like, columns, summands):
     """Return memory for :func:`product` of up to ``columns`` columns and ``summands`` summands."""
-    panels, size = -(-columns // COLUMNS), TOGETHER * COLUMNS * like.itemsize
-    blocks = max(1, min(-(-summands // TOGETHER), PANELS // (panels * size)))
+    size, blocks = TOGETHER * COLUMNS * like.itemsize, -(-summands // TOGETHER)
+    panels, kept = -(-columns // COLUMNS), PANELS
+    if panels * size > WIDE:
+        panels, kept = max(LEAST, WIDE // (blocks * size)), WIDE
+    blocks = max(1, min(blocks, kept // (panels * size)))
+    lines = aligned(like, blocks * panels * TOGETHER * COLUMNS)
     return (
-        np.empty((blocks, panels, TOGETHER, COLUMNS), like.dtype),
+        lines.reshape(blocks, panels, TOGETHER, COLUMNS),
         np.empty(SEGMENT, np.int64),
         np.empty(ROWS, np.int64),
         np.empty((ROWS, COLUMNS), like.dtype),
@@ -64,6 +72,17 @@ def product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room
     to row and along a row. One step of b is the size of a number; rows of c are contiguous.
     ``room`` is from :func:`room_for`.
     """
+    m, n, k = sizes
+    wide = room[0].shape[1] * COLUMNS
+    for left in range(0, n, wide):
+        some = m, min(wide, n - left), k
+        from_b, to = b + left * b_step, c + left * like.itemsize
+        _product(like, some, a, a_row, a_step, from_b, b_row, b_step, to, c_row, add, room)
+
+
+@jit
+def _product(like, sizes, a, a_row, a_step, b, b_row, b_step, c, c_row, add, room):
+    """Compute :func:`product` for as many columns as there is room for."""
     panels, table, targets, spare = room
     m, n, k = sizes
     line = COLUMNS * like.itemsize
