@@ -23,7 +23,7 @@ from daskdl.kernels.attention.weights import (
     place_of,
     seen,
 )
-from daskdl.kernels.products.microkernel import COLUMNS, address, keep
+from daskdl.kernels.products.microkernel import COLUMNS, address, aligned, keep
 from daskdl.kernels.runtime.jit import jit
 
 #: Queries of a tile.
@@ -52,11 +52,11 @@ def forward(plan, settings, kind, mask, draws, stats, which, start, stop):
     rows_c, rows_d = some_c.reshape(tile, wide_c), some_d.reshape(tile, wide_d)
     words = np.empty((tile, deep_c), kind.dtype)
     pairs = np.empty((-(-tile // 2), wide_d), kind.dtype)
-    turned = np.empty((wide_s // COLUMNS, deep_c, COLUMNS), kind.dtype)
-    values = np.empty((wide_d // COLUMNS, deep_s, COLUMNS), kind.dtype)
+    turned = aligned(kind, wide_s * deep_c).reshape(wide_s // COLUMNS, deep_c, COLUMNS)
+    values = aligned(kind, wide_d * deep_s).reshape(wide_d // COLUMNS, deep_s, COLUMNS)
     query = np.empty((TOGETHER, wide_c), like.dtype)
     query_words = np.empty((TOGETHER, deep_c), kind.dtype)
-    scores = np.empty((TOGETHER, tile + APART), like.dtype)
+    scores = aligned(like, TOGETHER * (tile + APART)).reshape(TOGETHER, tile + APART)
     score_words = np.empty((TOGETHER, depth_of(kind, tile + APART)), kind.dtype)
     result = np.empty((TOGETHER, wide_d), like.dtype)
     tops, sums = np.empty(TOGETHER, like.dtype), np.empty(TOGETHER, like.dtype)
