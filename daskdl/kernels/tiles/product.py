@@ -154,8 +154,7 @@ def _multiply(
         for block in range(blocks):
             a = rounded + block * BLOCK * pitch
             for panel in range(group, min(group + together, end)):
-                # In the middle, since a processor multiplies tiles and finishes at a time, but
-                # would wait if it read sums while others are written.
+                # In the middle, so that a processor can multiply tiles and finish at a time.
                 half = tiles // 2
                 b = from_b + panel * step
                 if amx:
