@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from daskdl.kernels.convolution.geometry import Geometry
 from daskdl.kernels.int8.block import COLUMNS
-from daskdl.kernels.int8.rows import gather_rows, parts_of, write_table
+from daskdl.kernels.int8.rows import gather_rows, write_table
 from daskdl.kernels.int8.tiles import AMX, multiply_rows
 from daskdl.kernels.products.microkernel import address, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.runtime.threads import parts_of, threads
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, begin_tiles, end_tiles
 from daskdl.kernels.tiles.positions import positions_of
 from daskdl.kernels.tiles.rows import write_positions

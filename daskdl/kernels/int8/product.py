@@ -28,14 +28,14 @@ from daskdl.kernels.int8.block import (
     multiply_narrow,
 )
 from daskdl.kernels.int8.in_tiles import in_tiles
-from daskdl.kernels.int8.rows import parts_of, write_table
+from daskdl.kernels.int8.rows import write_table
 from daskdl.kernels.int8.scale import HIGHEST, Scale
 from daskdl.kernels.int8.tiles import NONE, usable
 from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
-from daskdl.kernels.runtime.threads import threads
+from daskdl.kernels.runtime.threads import parts_of, threads
 from daskdl.kernels.tiles.instructions import SIDE
 
 Bytes = NDArray[np.uint8]

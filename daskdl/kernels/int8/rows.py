@@ -1,25 +1,10 @@
-"""Rows of A for products of bytes: their parts, and the places of their taps' bytes."""
+"""Rows of A for products of bytes: the places of their taps' bytes, and copies of these."""
 
 from __future__ import annotations
 
 from daskdl.kernels.products.microkernel import address
 from daskdl.kernels.runtime.jit import jit
-from daskdl.kernels.runtime.threads import threads
 from daskdl.kernels.tiles.rows import copy_bytes, fill_bytes
-
-
-def parts_of(
-    count: int, length: int, unit: int, least: int, panels: int
-) -> tuple[int, int, int]:  # fmt: skip
-    """Return the number of parts of ``count`` rows, their length, and threads that share panels.
-
-    A length is a multiple of ``unit``, and at least about ``least`` if threads share the rows.
-    """
-    parts = max(-(-count // length), min(threads(), -(-count // least)))
-    length = -(-count // (parts * unit)) * unit
-    parts = -(-count // length)
-    # Few rows: threads share the panels, and each takes all rows.
-    return parts, length, max(1, min(panels, threads())) if parts < threads() else 1
 
 
 @jit

@@ -150,3 +150,17 @@ def least_of(operations: float) -> int:
     Handing a part to another thread and waiting for its end take a few microseconds.
     """
     return max(1, round(PART / max(1.0, operations)))
+
+
+def parts_of(
+    count: int, length: int, unit: int, least: int, panels: int
+) -> tuple[int, int, int]:  # fmt: skip
+    """Return the number of parts of ``count`` rows, their length, and threads that share panels.
+
+    A length is a multiple of ``unit``, and at least about ``least`` if threads share the rows.
+    """
+    parts = max(-(-count // length), min(threads(), -(-count // least)))
+    length = -(-count // (parts * unit)) * unit
+    parts = -(-count // length)
+    # Few rows: threads share the panels, and each takes all rows.
+    return parts, length, max(1, min(panels, threads())) if parts < threads() else 1
