@@ -117,6 +117,17 @@ def test_largest_numbers_do_not_saturate():
     np.testing.assert_array_equal(result, np.broadcast_to(255 * 127 * 4096 * signs, result.shape))
 
 
+@pytest.mark.usefixtures("by_tiles")
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_channels_of_whole_tiles_have_numpys_bits(geometry):
+    """Tiles take neighbouring positions then; images are padded with the byte that stands for 0."""
+    _, *weights = drawn(70, geometry, 128)
+    x = rng.integers(0, 256, (2, 17, 16, 128), dtype=np.uint8)
+    for kind in ("nothing", "bytes"):
+        end = end_of(kind, (2, *geometry.size(17, 16), 70), Scale(0.017, 9))
+        check(x, weights, geometry, end)
+
+
 @needs_vnni
 @pytest.mark.usefixtures("by_tiles")
 def test_rows_of_many_parts_have_numpys_bits():

@@ -240,3 +240,10 @@ def test_every_thread_has_a_budget_of_its_own():
             assert at_work() == 1
         assert at_work() == 2
     assert at_work() == before
+
+
+def test_columns_that_are_packed_in_several_goes():
+    draw = np.random.default_rng(3)
+    a, b = (draw.normal(size=(rows, 60)).astype(np.float32) for rows in (1400, 1300))
+    expected = a.astype(np.float64) @ b.T.astype(np.float64)
+    np.testing.assert_allclose(matmul(a, b.T), expected, rtol=1e-5, atol=1e-4)
