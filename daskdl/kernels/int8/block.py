@@ -88,7 +88,7 @@ def block_of(
 
 
 def finish_of(narrow: bool = False) -> Any:
-    """Return a numba function that finishes rows of sums that are made, of a panel's columns.
+    """Return a numba function that finishes rows of a panel's sums, which are in memory.
 
     Arguments are the address of the sums, int32, ``COLUMNS`` a row; the number of rows; the address
     of the rows' numbers of results, negative for rows that are no results, with as many numbers of
@@ -318,7 +318,7 @@ def _is(builder: ir.IRBuilder, value: Any, kind: int) -> Any:
 
 
 def _within(builder: ir.IRBuilder, value: Any, least: Any, most: Any) -> Any:
-    """Generate a vector within limits, vectors too; NaN becomes the lower one."""
+    """Generate a vector within the limits of two others; NaN becomes the lower one."""
     value = builder.select(builder.fcmp_ordered(">", value, least), value, least)
     return builder.select(builder.fcmp_ordered("<", value, most), value, most)
 

@@ -21,7 +21,7 @@ from daskdl.kernels.products.microkernel import address, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
-from daskdl.kernels.runtime.threads import parts_of, threads
+from daskdl.kernels.runtime.threads import cut_rows, threads
 from daskdl.kernels.tiles.instructions import BLOCK, LINE, SIDE, begin_tiles, end_tiles
 from daskdl.kernels.tiles.positions import positions_of
 from daskdl.kernels.tiles.rows import write_positions
@@ -50,7 +50,7 @@ def in_tiles(
     # An odd number of cache lines from row to row puts rows in different sets of L1.
     pitch = (wide | 1) * LINE
     length = max(2 * BLOCK, (COPIED // (pitch * phases) - between) // BLOCK * BLOCK)
-    parts, length, shares = parts_of(count, length, BLOCK, 2 * BLOCK, len(words))
+    parts, length, shares = cut_rows(count, length, BLOCK, 2 * BLOCK, len(words))
     rows = length + between
     offsets = np.arange(lines) * LINE
     if by_position:

@@ -35,7 +35,7 @@ from daskdl.kernels.products.microkernel import LANES, address, fetch_all, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
-from daskdl.kernels.runtime.threads import parts_of, threads
+from daskdl.kernels.runtime.threads import cut_rows, threads
 from daskdl.kernels.tiles.instructions import SIDE
 
 Bytes = NDArray[np.uint8]
@@ -107,7 +107,7 @@ def work_of(
         return in_tiles(x, zero, geometry, tiles, plan, arrays)
     per_row = depth * min(len(taps), geometry.stride[0] * geometry.stride[1])
     length = max(4 * ROWS, KEPT // per_row // ROWS * ROWS)
-    parts, length, shares = parts_of(count, length, ROWS, 4 * ROWS, len(panels.words))
+    parts, length, shares = cut_rows(count, length, ROWS, 4 * ROWS, len(panels.words))
     more = np.array([*plan, length, shares, panels.filters, panels.channels, panels.depthwise])
     table = scratch("int8 table", (threads(), len(taps) * length), np.int64)
     places = scratch("int8 places", (threads(), length), np.int64)

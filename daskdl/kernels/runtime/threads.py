@@ -152,7 +152,7 @@ def least_of(operations: float) -> int:
     return max(1, round(PART / max(1.0, operations)))
 
 
-def parts_of(
+def cut_rows(
     count: int, length: int, unit: int, least: int, panels: int
 ) -> tuple[int, int, int]:  # fmt: skip
     """Return the number of parts of ``count`` rows, their length, and threads that share panels.

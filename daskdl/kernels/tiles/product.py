@@ -18,7 +18,7 @@ from daskdl.kernels.products.microkernel import address, keep
 from daskdl.kernels.runtime.jit import jit
 from daskdl.kernels.runtime.memory import scratch
 from daskdl.kernels.runtime.team import work_over_range
-from daskdl.kernels.runtime.threads import parts_of, threads
+from daskdl.kernels.runtime.threads import cut_rows, threads
 from daskdl.kernels.tiles.finish import finish_block, finish_part
 from daskdl.kernels.tiles.instructions import (
     BLOCK,
@@ -74,7 +74,7 @@ def work_of(
     around = positions.high - positions.low
     phases, count = len(positions.phases), positions.length
     most = max(2 * BLOCK, ROUNDED // (pitch * phases) - around)
-    parts, length, shares = parts_of(count, most, BLOCK, 2 * BLOCK, len(panels))
+    parts, length, shares = cut_rows(count, most, BLOCK, 2 * BLOCK, len(panels))
     rows = length + around
     room = scratch("tile rows", (threads(), phases * rows * pitch), np.uint8)
     sums = scratch("tile sums", (threads(), BLOCK, BLOCK), np.float32)
